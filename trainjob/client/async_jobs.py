@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trainjob.client.folders import started_run
 from trainjob.client.job_state import Cluster, JobState, log_lines, pull, submit, until_success
+from trainjob.client.live import live_display
 from trainjob.client.runs import OnProgress, Run, TrainJobSource
 from trainjob.cluster.connection import connect
 from trainjob.errors import UserError
@@ -64,14 +65,16 @@ class AsyncJob(JobState):
         return self
 
     async def wait(self, timeout: float | None = None, on_progress: OnProgress = lambda _: None) -> "AsyncJob":
-        """Waits until the job has succeeded. `on_progress` is called with each new state of training.
+        """Waits until the job has succeeded. `on_progress` is called with each new state of training, and a notebook
+        shows it.
 
         Raises JobFailed, JobTimeout after `timeout` seconds, and NoSuchJob if the job is deleted meanwhile.
         """
-        cluster = self._cluster.apart()
+        cluster, show = self._cluster.apart(), live_display()
         async with aclosing(_in_thread(cluster, lambda: until_success(cluster, self._found, timeout))) as states:
             async for found in states:
                 self._found = found
+                show(self._repr_html_())
                 if self.status.training is not None:
                     on_progress(self.status.training)
         return self

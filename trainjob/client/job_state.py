@@ -7,6 +7,7 @@ from pathlib import Path
 
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.client.folders import started_run
+from trainjob.client.live import progress_html
 from trainjob.client.runs import TrainJobSource, as_document
 from trainjob.cluster import Job as Found
 from trainjob.cluster import JobFailed, JobTimeout
@@ -47,16 +48,8 @@ class JobState:
         return self._found.has_ended
 
     def _repr_html_(self) -> str:
-        status, training = self.status, self.status.training
-        lines = [f"<b>{escape(self.name)}</b> in {escape(self.namespace)}: {escape(self._found.phase_and_reason)}"]
-        if status.message:
-            lines.append(escape(status.message))
-        if training is not None and training.percent is not None:
-            lines.append(f'<progress max="100" value="{training.percent:g}"></progress> {training.percent:.0f} %')
-        metrics = {} if training is None else training.evaluation or training.metrics
-        if metrics:
-            lines.append(", ".join(f"{escape(name)} {value:.4g}" for name, value in metrics.items()))
-        return "<br>".join(lines)
+        title = f"<b>{escape(self.name)}</b> in {escape(self.namespace)}: {escape(self._found.phase_and_reason)}"
+        return progress_html(title, [self.status.message or ""], self.status.training)
 
 
 def submit(cluster: Cluster, job: TrainJobSource, overrides: Sequence[str]) -> Found:

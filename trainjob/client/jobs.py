@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainjob.client.folders import started_run
 from trainjob.client.job_state import Cluster, JobState, log_lines, pull, submit, until_success
+from trainjob.client.live import live_display
 from trainjob.client.runs import OnProgress, Run, TrainJobSource
 from trainjob.cluster.connection import connect
 from trainjob.runs.files import Part
@@ -53,12 +54,15 @@ class Job(JobState):
         return self
 
     def wait(self, timeout: float | None = None, on_progress: OnProgress = lambda _: None) -> "Job":
-        """Waits until the job has succeeded. `on_progress` is called with each new state of training.
+        """Waits until the job has succeeded. `on_progress` is called with each new state of training, and a notebook
+        shows it.
 
         Raises JobFailed, JobTimeout after `timeout` seconds, and NoSuchJob if the job is deleted meanwhile.
         """
+        show = live_display()
         for found in until_success(self._cluster, self._found, timeout):
             self._found = found
+            show(self._repr_html_())
             if self.status.training is not None:
                 on_progress(self.status.training)
         return self

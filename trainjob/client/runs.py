@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from trainjob.api.training_status import TrainingStatus
+from trainjob.client.live import live_display, progress_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,8 +80,8 @@ def run(
     """Trains on this machine as `trainjob run` does, or continues the run of the same name, and returns the run.
 
     `overrides` are such as "spec.training.epochs=3"; `fresh` deletes what an earlier run of this name has left;
-    `on_progress` is called with each new state of training, and `on_output` with each line that rank 0 of a function
-    prints. Paths in a file are relative to the file, other paths to the current folder.
+    `on_progress` is called with each new state of training, which a notebook shows, and `on_output` with each line that
+    rank 0 of a function prints. Paths in a file are relative to the file, other paths to the current folder.
 
     Raises InvalidDocument for an invalid TrainJob, another UserError for what the user can fix, and WorkerError for the
     error of a worker.
@@ -94,7 +96,13 @@ def run(
         loaded, source = load_trainjob(file, overrides), file.parent
     else:
         loaded, source = trainjob_of(as_document(job), overrides), Path.cwd()
-    finished = train(loaded, source=source, started=started, fresh=fresh, on_status=on_progress, on_output=on_output)
+    show, title = live_display(), f"<b>{escape(loaded.metadata.name)}</b> on this machine"
+
+    def on_status(status: TrainingStatus) -> None:
+        show(progress_html(title, [status.stage, status.message], status))
+        on_progress(status)
+
+    finished = train(loaded, source=source, started=started, fresh=fresh, on_status=on_status, on_output=on_output)
     return Run(Folder(finished.run.uri, finished.run.endpoint))
 
 
