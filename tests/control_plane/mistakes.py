@@ -69,6 +69,8 @@ def _under(path: str, wrong: dict[str, list[Any]]) -> dict[str, list[Any]]:
 _WRONG_VALUES: dict[str, list[Any]] = {
     **_under("model.textClassifier", _CLASSIFIER),
     **_under("model.imageClassifier", _CLASSIFIER),
+    "model.textRegressor.loss": [{}, {"crossEntropy": {}}, {"squaredError": {}, "huber": {}}],
+    "model.textRegressor.loss.huber.delta": [0, -1, "1"],
     **_under("model.tableClassifier", _CLASSIFIER),
     **_under("model.tableClassifier.tabm", {"members": [*_COUNT, 257], "blocks": [*_COUNT, 65], "hiddenSize": _COUNT}),
     "model.tableClassifier.tabm.embeddingSize": _COUNT,

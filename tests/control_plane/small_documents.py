@@ -8,6 +8,7 @@ Document = dict[str, Any]
 _DATA = {"train": {"uri": "s3://data/rows.csv"}}
 MODELS: dict[str, Document] = {
     "textClassifier": {"encoder": {}},
+    "textRegressor": {"encoder": {}},
     "imageClassifier": {"mlp": {}},
     "tableClassifier": {"tabm": {}},
     "causalLM": {"decoder": {}},
@@ -17,8 +18,8 @@ MODELS: dict[str, Document] = {
 
 def document(model: str = "textClassifier", name: str = "job") -> Document:
     """A small TrainJob that is valid in a cluster."""
-    columns: Document = {"text": ["title"]} if model in ("textClassifier", "causalLM") else {}
-    if model in ("textClassifier", "tableClassifier"):
+    columns: Document = {"text": ["title"]} if model in ("textClassifier", "textRegressor", "causalLM") else {}
+    if model in ("textClassifier", "textRegressor", "tableClassifier"):
         columns["label"] = "tag"
     return {
         "apiVersion": "trainjob.dev/v1alpha1",

@@ -54,9 +54,10 @@ _pretrained_image = part(
 _pretrained = part(
     {"pretrained": st.sampled_from(["prajjwal1/bert-tiny", "/models/bert", "gs://models/bert"])}, freezeEncoder=booleans
 )
-_text_classifier = merged(
-    _classifier, part(maxLength=st.integers(4, 8192)), _pretrained | part({"encoder": part() | _encoder})
-)
+_text_network = merged(part(maxLength=st.integers(4, 8192)), _pretrained | part({"encoder": part() | _encoder}))
+_text_classifier = merged(_classifier, _text_network)
+_regression_losses = one_of(squaredError=part(), absoluteError=part(), huber=part(delta=amounts))
+_text_regressor = merged(part(dropout=fractions, loss=_regression_losses), _text_network)
 _mlp = part(hidden=st.lists(positive, min_size=1, max_size=3))
 _cnn = part(channels=st.lists(positive, min_size=1, max_size=3), hidden=positive)
 _size = part({"height": st.integers(1, 4096), "width": st.integers(1, 4096)})
@@ -176,7 +177,7 @@ def _work(draw: st.DrawFn, model: str) -> Document:
     """`training` and `workers`, whose numbers fit together."""
     training, per_pod = draw(_training), draw(st.integers(1, 8))
     count = per_pod * draw(st.integers(1, 16))
-    if model in ("textClassifier", "causalLM"):
+    if model in ("textClassifier", "textRegressor", "causalLM"):
         training |= draw(part(activationCheckpointing=booleans))
         sharded = draw(_sharded) | {"compile": False}
         training |= sharded if count > 1 and draw(booleans) else {}
@@ -310,7 +311,9 @@ def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Str
     what = part({"model": st.fixed_dictionaries({model: kind})})
     checkpoints = part(checkpoints=merged(_checkpoints, part(metric=st.sampled_from(metrics))))
     whole = merged(what, data, checkpoints, _work(model), part(storage=_storage, head=_head), _whole_life)
-    return whole if model in ("function", "causalLM") else _taught(whole).flatmap(_tuned)
+    if model in ("function", "causalLM"):
+        return whole
+    return (whole if model == "textRegressor" else _taught(whole)).flatmap(_tuned)
 
 
 def _baselines(*names: str, **others: Strategy) -> Strategy:
@@ -342,6 +345,12 @@ _classifiers = (
             part(baselines=_baselines("mostFrequent", "tfidf"))
             | st.builds(dict, baselines=part(languageModel=_language_model)),
         ),
+    )
+    | _spec(
+        "textRegressor",
+        _text_regressor,
+        ["validation_loss", "validation_rmse", "validation_mae", "validation_r2", "validation_spearman", "train_loss"],
+        part({"dataset": _text_data}, baselines=_baselines("mean", "tfidf")),
     )
     | _spec(
         "imageClassifier",

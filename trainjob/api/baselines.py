@@ -1,4 +1,4 @@
-"""`spec.baselines`: classifiers to compare the trained model with."""
+"""`spec.baselines`: cheap models to compare the trained one with."""
 
 from typing import Annotated, Literal
 
@@ -16,12 +16,16 @@ class MostFrequent(StrictModel):
     """Always predicts the most frequent class of the training set."""
 
 
+class Mean(StrictModel):
+    """Always predicts the mean label of the training set."""
+
+
 class Tfidf(StrictModel):
-    """Logistic regression on TF-IDF weights of words and word pairs."""
+    """Logistic regression, or ridge regression for numbers, on TF-IDF weights of words and word pairs."""
 
 
 class Pixels(StrictModel):
-    """Logistic regression on the pixels of the image, shrunk to at most 32 by 32."""
+    """Logistic regression, or ridge regression for numbers, on the pixels of the image, shrunk to at most 32 by 32."""
 
 
 class Linear(StrictModel):
@@ -64,14 +68,17 @@ class LanguageModel(StrictModel):
 
 
 class Baselines(StrictModel):
-    """Cheap classifiers that are scored on the same rows as the trained model: only the named ones, none for `{}`."""
+    """Cheap models that are scored on the same rows as the trained model: only the named ones, none for `{}`."""
 
     most_frequent: MostFrequent | None = None
     """Always predicts the most frequent class of the training set."""
+    mean: Mean | None = None
+    """Always predicts the mean label of the training set; for regressors."""
     tfidf: Tfidf | None = None
-    """Logistic regression on TF-IDF weights of words and word pairs; for text classifiers."""
+    """Logistic regression, or ridge regression for numbers, on TF-IDF weights of words and word pairs; for texts."""
     pixels: Pixels | None = None
-    """Logistic regression on the pixels of the image, shrunk to at most 32 by 32; for image classifiers."""
+    """Logistic regression, or ridge regression for numbers, on the pixels of the image, shrunk to at most 32 by 32; for
+    images."""
     linear: Linear | None = None
     """A linear model on the columns of a table; for table classifiers."""
     lightgbm: LightGBM | None = None

@@ -25,7 +25,9 @@ from trainjob.kinds.function.spec import Function
 from trainjob.kinds.image_classifier.spec import CNN, MLP, Augmentation, ImageClassifier, ImageSize
 from trainjob.kinds.model import Model
 from trainjob.kinds.table_classifier.spec import TableClassifier, TabM
-from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
+from trainjob.kinds.text_classifier.spec import TextClassifier
+from trainjob.kinds.text_network import Encoder, TextNetwork
+from trainjob.kinds.text_regressor.spec import TextRegressor
 from trainjob.schema.base import OneOf, StrictModel
 
 __all__ = [
@@ -65,6 +67,8 @@ __all__ = [
     "TabM",
     "TableClassifier",
     "TextClassifier",
+    "TextNetwork",
+    "TextRegressor",
     "TrainJob",
     "TrainJobSpec",
     "Training",

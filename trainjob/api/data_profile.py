@@ -81,7 +81,9 @@ class DataProfile(StrictModel):
     """Fraction of the training texts that are longer than `maxLength` tokens, measured on a sample; none where texts
     are not truncated."""
     class_sizes: ClassSizes | None = None
-    """None for a language model."""
+    """None where labels are no classes."""
+    label_range: dict[str, float] | None = None
+    """Statistics of training labels that are numbers, by name."""
     notes: list[str] = []
     """Other remarks on the training rows."""
     folders: list[str] = []

@@ -17,6 +17,7 @@ from trainjob.api.names import KIND
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
 from trainjob.api.wording import fields_of, model_at, nested_model, problems_of, show
+from trainjob.kinds import KINDS
 from trainjob.schema.base import StrictModel
 from trainjob.schema.uris import PATH
 
@@ -35,9 +36,7 @@ PATHS = (
     ("spec", "code", "uri"),
     ("spec", "training", "distillation", "teacher"),
     ("spec", "storage", "uri"),
-    ("spec", "model", "textClassifier", "pretrained"),
-    ("spec", "model", "imageClassifier", "pretrained"),
-    ("spec", "model", "causalLM", "pretrained"),
+    *(("spec", "model", kind, "pretrained") for kind in KINDS),
 )
 """Fields that may hold paths."""
 

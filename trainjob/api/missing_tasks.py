@@ -2,8 +2,10 @@
 
 _OWN_LOOP = "write your own Ray Train loop (spec.model.function)"
 _INSTEAD = {
-    "regression regressor textregressor imageregressor": (
-        f"regression is not supported: {_OWN_LOOP}, or divide the numbers into classes"
+    "regression regressor": "to predict numbers from texts, use spec.model.textRegressor",
+    "imageregressor tableregressor tabularregressor": (
+        f"numbers are predicted from texts alone (spec.model.textRegressor): {_OWN_LOOP}, or divide the numbers into "
+        "classes"
     ),
     "multilabel multilabelclassifier textmultilabel": (
         f"a row has one class: train a classifier for each label, or {_OWN_LOOP}"

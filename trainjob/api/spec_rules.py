@@ -10,7 +10,7 @@ from trainjob.api.expressions import Expression, any_of, escaped, given, number,
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Step, candidates, steps_to
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.kinds.facts import Facts
-from trainjob.kinds.text_classifier.spec import Encoder
+from trainjob.kinds.text_network import Encoder
 
 if TYPE_CHECKING:
     from trainjob.api.trainjob import TrainJobSpec

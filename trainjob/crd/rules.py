@@ -16,7 +16,7 @@ from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule, given
 from trainjob.crd.spec_rules import ITEMS, RULES_OF_SPEC, exactly_one
 from trainjob.kinds.causal_lm.spec import CausalLM, Decoder
 from trainjob.kinds.image_classifier.spec import ImageClassifier
-from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
+from trainjob.kinds.text_network import Encoder, TextNetwork
 from trainjob.schema.base import OneOf, StrictModel
 
 _IMMUTABLE_MODELS = [nested_model(info.annotation) for info in IMMUTABLE_FIELDS.values()]
@@ -26,7 +26,11 @@ def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
     """The rules of a model of the TrainJob type."""
     if model in ITEMS.values():  # their rules are in crd/spec_rules.py
         return ()
-    own = _rules_of_parameter(model) if issubclass(model, Parameter) else RULES.get(model, ())
+    own = (
+        _rules_of_parameter(model)
+        if issubclass(model, Parameter)
+        else next((RULES[each] for each in model.__mro__ if each in RULES), ())
+    )
     if model in _IMMUTABLE_MODELS:
         own = (Rule("self == oldSelf", IMMUTABLE), *own)
     return (_exactly_one(model), *own) if issubclass(model, OneOf) else own
@@ -133,7 +137,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "hiddenSize",
         ),
     ),
-    TextClassifier: (
+    TextNetwork: (
         Rule(
             "!self.freezeEncoder || !has(self.encoder)",
             "needs a pretrained encoder: all weights of a new one must be trained",

@@ -9,7 +9,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted
 from trainjob.data.batches.prepare import read_set
 from trainjob.errors import DataError
-from trainjob.evaluation.mistakes import confident_mistakes
+from trainjob.evaluation import scores_type
 from trainjob.redaction import without_secrets
 from trainjob.runs.files import MODEL
 from trainjob.runs.predictions import read_predictions, write_predictions
@@ -23,12 +23,12 @@ def add_sources(spec: TrainJobSpec, run: Folder, fitted: Fitted) -> None:
     Raises DataError if these rows have changed, and StorageError if they cannot be reached.
     """
     assert spec.dataset is not None
-    stored = read_predictions(run, MODEL)
-    shown = confident_mistakes(stored)
+    stored, set_name = read_predictions(run, MODEL), spec.dataset.held_out_set
+    shown = scores_type(spec.model.facts).worst(stored, set_name).indices
     files: list[str] = []
     numbers: list[int | None] = []
     excerpts = defaultdict[str, list[pa.Array]](list)
-    for rows, _ in read_set(spec, fitted, spec.dataset.held_out_set):
+    for rows, _ in read_set(spec, fitted, set_name):
         first = len(files)
         locations = [rows.where(index) for index in range(len(rows.table))]
         files += [without_secrets(location.file) for location in locations]

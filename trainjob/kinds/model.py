@@ -11,9 +11,10 @@ from trainjob.kinds.function.spec import Function
 from trainjob.kinds.image_classifier.spec import ImageClassifier
 from trainjob.kinds.table_classifier.spec import TableClassifier
 from trainjob.kinds.text_classifier.spec import TextClassifier
+from trainjob.kinds.text_regressor.spec import TextRegressor
 from trainjob.schema.base import OneOf
 
-KindSpec = TextClassifier | ImageClassifier | TableClassifier | CausalLM | Function
+KindSpec = TextClassifier | TextRegressor | ImageClassifier | TableClassifier | CausalLM | Function
 """The section of any kind. The registry of kinds follows from it."""
 
 
@@ -22,6 +23,8 @@ class Model(OneOf):
 
     text_classifier: TextClassifier | None = None
     """One label for each text."""
+    text_regressor: TextRegressor | None = None
+    """One number for each text."""
     image_classifier: ImageClassifier | None = None
     """One label for each image."""
     table_classifier: TableClassifier | None = None

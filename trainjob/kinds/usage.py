@@ -39,6 +39,13 @@ def usage_of_predictor(uri: str, option: str, rows: str, data: str) -> Usage:
     ]
 
 
+def usage_of_regressor(uri: str, option: str, rows: str, data: str) -> Usage:
+    """The same of a model that predicts numbers."""
+    (command, commands), (title, _) = usage_of_predictor(uri, option, rows, data)
+    code = f"from trainjob import Predictor\n\nnumbers = Predictor.load({json.dumps(uri)}).predict({rows})"
+    return [(command, commands), (title, code)]
+
+
 def usage_of_generator(uri: str) -> Usage:
     """How to use a language model that `TextGenerator` loads from `uri`."""
     run = shlex.quote(uri)

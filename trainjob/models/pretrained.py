@@ -1,7 +1,7 @@
 """Loads, checks, freezes and saves networks of transformers."""
 
 import itertools
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -188,6 +188,10 @@ def label_config(classes: list[str], loss: Loss) -> dict[str, Any]:
         "label2id": {name: index for index, name in enumerate(classes)},
         "problem_type": problem_type(loss),
     }
+
+
+NUMBER_CONFIG: Mapping[str, Any] = {"num_labels": 1, "problem_type": "regression"}
+"""The same of a head that predicts a number."""
 
 
 def load_pretrained(

@@ -1,4 +1,4 @@
-"""Reads the predictions of a run's classifier for the rows that it is judged by."""
+"""Reads the predictions of a run's model for the rows that it is judged by."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.errors import listed
+from trainjob.evaluation import Scores
 from trainjob.evaluation.paired import ClassJudge
 from trainjob.runs.contents import Contents
 from trainjob.runs.files import MODEL, PREDICTIONS, VALIDATED
@@ -15,7 +16,6 @@ from trainjob.runs.predictions import read_predictions
 from trainjob.runs.refusals import damaged
 from trainjob.storage import Folder
 
-COLUMNS = ("row", "label", "prediction", "probability")
 PROBABILITIES = ("classes", "probabilities")
 """Read where there are two classes."""
 
@@ -25,9 +25,14 @@ class HeldOut:
     """Predictions for the rows of a set."""
 
     set_name: str
-    classes: list[str]
+    scores: Scores
+    """Those of the set."""
     table: pa.Table
-    """COLUMNS, which the files of all versions have, and the columns of PROBABILITIES that this file has."""
+    """The columns that such scores always keep, and those of PROBABILITIES that the file has."""
+
+    @property
+    def classes(self) -> list[str]:
+        return self.scores.classes
 
     @property
     def labels(self) -> np.ndarray:
@@ -55,7 +60,7 @@ class HeldOut:
 
 def read_held_out(run: Contents, folder: Folder) -> HeldOut | None:
     """The predictions for the test set or, without one, for the validation set. None for a run that has not finished or
-    trained no classifier. Raises UserError if the file is damaged."""
+    keeps no predictions. Raises UserError if the file is damaged."""
     return _read(run, folder, "test" if "test" in run.evaluation else "validation", MODEL)
 
 
@@ -66,14 +71,14 @@ def read_validated(run: Contents, folder: Folder) -> HeldOut | None:
 
 def _read(run: Contents, folder: Folder, set_name: str, file: str) -> HeldOut | None:
     scores, path = run.evaluation.get(set_name), f"{PREDICTIONS}/{file}.parquet"
-    classes = scores.classes if scores else []
-    if run.summary is None or not classes or not folder.exists(path):
+    if run.summary is None or scores is None or not folder.exists(path):
         return None
     with _sound(folder, path):
-        table = read_predictions(folder, file, [*COLUMNS, *(PROBABILITIES if len(classes) == 2 else ())])
-    if missing := [column for column in COLUMNS if column not in table.column_names]:
+        more = PROBABILITIES if len(scores.classes) == 2 else ()
+        table = read_predictions(folder, file, [*scores.kept, *more])
+    if missing := [column for column in scores.kept if column not in table.column_names]:
         raise damaged(folder, path, f"it has no {listed(missing)}")
-    return HeldOut(set_name, classes, table)
+    return HeldOut(set_name, scores, table)
 
 
 def read_whole_rows(folder: Folder, rows: np.ndarray) -> pa.Table:

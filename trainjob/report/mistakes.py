@@ -1,4 +1,4 @@
-"""The report's section on the mistakes that the model is most sure of."""
+"""The report's section on the rows whose predictions are worst."""
 
 import base64
 import re
@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainjob.evaluation.mistakes import confident_mistakes, is_wrong
-from trainjob.formatting import count, percent
+from trainjob.formatting import count
 from trainjob.report.held_out import HeldOut, read_whole_rows
 from trainjob.runs.files import MODEL, PREDICTIONS
 from trainjob.storage import Folder
@@ -22,10 +21,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True)
 class Mistake:
-    """A row that is predicted wrong."""
+    """A row whose prediction is bad."""
 
     predicted: str
-    probability: str
+    remark: str
+    """On the prediction."""
     label: str
     source: str
     """File and row."""
@@ -41,37 +41,32 @@ class Mistake:
 class MistakesView:
     """The content of the section."""
 
+    title: str
     summary: str
     mistakes: list[Mistake]
-    """The surest first."""
+    """The worst first."""
     remarks: list[str]
 
 
 def mistakes_view(held: HeldOut, folder: Folder) -> MistakesView:
-    wrong = int(is_wrong(held.table).sum())
-    indices = confident_mistakes(held.table)
-    table = read_whole_rows(folder, held.table["row"].to_numpy()[indices])
-    order = np.argsort(np.argsort(indices))  # the file's order to that of `indices`
-    lines = table.take(order).to_pylist()
-    parent = common_folder([line["file"] for line in lines if "file" in line])
+    worst = held.scores.worst(held.table, held.set_name)
+    table = read_whole_rows(folder, held.table["row"].to_numpy()[worst.indices])
+    order = np.argsort(np.argsort(worst.indices))  # the file's order to that of the indices
+    rows = table.take(order).to_pylist()
+    parent = common_folder([row["file"] for row in rows if "file" in row])
     return MistakesView(
-        _summary(len(held.table), held.set_name, wrong, len(lines)),
-        [_mistake(line, parent) for line in lines],
-        _remarks(lines, parent),
+        worst.title,
+        worst.summary,
+        [_mistake(row, line, parent) for row, line in zip(rows, worst.lines, strict=True)],
+        _remarks(rows, parent),
     )
-
-
-def _summary(rows: int, set_name: str, wrong: int, shown: int) -> str:
-    if wrong == 0:
-        return f"No mistakes: all {count(rows)} {set_name} rows are predicted right."
-    sentence = f"{count(wrong)} of {count(rows)} {set_name} rows are predicted wrong"
-    return f"{sentence}. Of these, the model is surest of the following {shown}." if shown < wrong else f"{sentence}."
 
 
 def _remarks(lines: Sequence[dict[str, Any]], parent: str) -> list[str]:
     if not lines:
         return []
-    sentences = [f"All rows with their probabilities are in {PREDICTIONS}/{MODEL}.parquet."]
+    what = "probabilities" if "probability" in lines[0] else "predictions"
+    sentences = [f"All rows with their {what} are in {PREDICTIONS}/{MODEL}.parquet."]
     if parent:
         sentences.append(f"The files are in {parent}.")
     if "file" not in lines[0]:
@@ -79,14 +74,15 @@ def _remarks(lines: Sequence[dict[str, Any]], parent: str) -> list[str]:
     return sentences
 
 
-def _mistake(line: dict[str, Any], parent: str) -> Mistake:
+def _mistake(line: dict[str, Any], worst: tuple[str, str, str], parent: str) -> Mistake:
+    predicted, remark, label = worst
     text = None if line.get("text") is None else _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line["text"])
     is_cut = text is not None and len(text) > SHOWN_CHARACTERS
     thumbnail = line.get("thumbnail")
     return Mistake(
-        predicted=line["prediction"],
-        probability=percent(line["probability"]),
-        label=line["label"],
+        predicted=predicted,
+        remark=remark,
+        label=label,
         source=_source(line, parent),
         text=f"{text[:SHOWN_CHARACTERS].rstrip()}…" if text and is_cut else text,
         longer_text=text if is_cut else None,

@@ -90,7 +90,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "variants_remark": remark_on_variants(run.variants) if run.variants else "",
         "trials": trials_view(run, folder),
         "mistakes": mistakes_view(held, folder) if held else None,
-        "reliability": reliability_view(held) if held else None,
+        "reliability": reliability_view(held) if held and held.classes else None,
         "bins_headings": HEADINGS_OF_BINS,
         "threshold": threshold,
         "threshold_charts": _drawn(threshold.charts, "threshold") if threshold else [],

@@ -16,9 +16,11 @@ from preprocessors import input_of, text_classifier
 from trainjob.api import Cleaning
 from trainjob.data import Examples, load_preprocessor
 from trainjob.errors import DataError
-from trainjob.kinds.inputs.text import FIELD, SPECIAL_TOKENS, TextInput, train_wordpiece
+from trainjob.kinds.inputs.text import SPECIAL_TOKENS, TextInput, train_wordpiece
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.pretrained.tokenizers import load_tokenizer, pretrained_tokenizer
+
+FIELD = "spec.model.textClassifier.pretrained"
 
 SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "so", "té", "漢", "→", "x_y", "!"]
 

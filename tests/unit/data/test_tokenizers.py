@@ -12,10 +12,11 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers.models.auto.tokenization_auto import AutoTokenizer
 
 from trainjob.errors import DataError, Notice
-from trainjob.kinds.inputs.text import FIELD
 from trainjob.pretrained.hub import from_cache
 from trainjob.pretrained.tokenizer_check import check_export
 from trainjob.pretrained.tokenizers import pretrained_tokenizer, save_tokenizer, special_token_id
+
+FIELD = "spec.model.textClassifier.pretrained"
 
 TEXTS = ["In 2024 the 12345 Numbers", "Hello World of Cats", "the quick brown fox", " x\n\n", "", "def f(x): return 1"]
 END = "<|endoftext|>"

@@ -182,3 +182,20 @@ def test_batches_may_be_smaller(text_run: Path):
     with running(build_app(Predictor.load(text_run), "tags", batch_rows=2)) as server:
         assert len(server.predict({"texts": ["a"] * 5}).classes) == 5
         assert "trainjob_serving_batch_rows_count 3.0" in server.get("/metrics").text
+
+
+def test_a_number_is_answered_in_its_own_unit(tmp_path: Path) -> None:
+    rows = "\n".join(f"{'word ' * (number % 7)}end,{1000 + 10 * (number % 7)}" for number in range(40))
+    (tmp_path / "rows.csv").write_text(f"text,points\n{rows}\n")
+    encoder = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 100}
+    spec = {
+        "model": {"textRegressor": {"encoder": encoder, "maxLength": 16}},
+        "dataset": {"train": {"uri": str(tmp_path / "rows.csv")}, "text": ["text"], "label": "points"},
+    }
+    predictor = Predictor.load(make_run(tmp_path / "run", spec))
+    with served(predictor, "points") as server:
+        found = server.predict({"texts": ["word end", "end"]})
+        assert [each["prediction"] for each in found.json["predictions"]] == predictor.predict(["word end", "end"])
+        assert set(found.json["predictions"][0]) == {"prediction"}
+        assert server.get("/healthz").json == {"model": "points", "kind": "text"}
+        assert "A regressor of texts." in server.get("/").text

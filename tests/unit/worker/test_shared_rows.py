@@ -10,10 +10,11 @@ import pytest
 from ranks import run_on
 from trainjob.data import Examples
 from trainjob.errors import DataError
-from trainjob.kinds.inputs.text import FIELD
 from trainjob.pretrained.hub import from_cache, is_cached_only
 from trainjob.worker.distributed import from_local_rank_0, local_rank_0_first, rank
 from trainjob.worker.shared_rows import read_once_per_node
+
+FIELD = "spec.model.textClassifier.pretrained"
 
 ROWS = Examples(np.arange(12, dtype=np.int32), np.array([0, 5, 12]), np.array([1, 0]), rows=np.array([0, 2**40]))
 

@@ -18,6 +18,7 @@ from trainjob.errors import Diverged
 from trainjob.kinds.facts import Facts
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
     from trainjob.evaluation.estimates import Judge, Lead, ScoreEstimates
@@ -47,6 +48,19 @@ class Table:
     title: str = ""
 
 
+@dataclass(frozen=True)
+class Worst:
+    """The rows of a set whose predictions are worst, for the report."""
+
+    title: str
+    summary: str
+    """A sentence."""
+    indices: "np.ndarray"
+    """The rows' indices in the predictions, int64 [m], the worst first."""
+    lines: list[tuple[str, str, str]]
+    """Of each: its prediction, a remark on that, and its label."""
+
+
 class Scores(StrictModel, ABC):
     """How well a model does on a set of rows."""
 
@@ -55,6 +69,9 @@ class Scores(StrictModel, ABC):
     set."""
     caution: ClassVar[str]
     """A sentence of the model's card on the limits of its answers."""
+
+    kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction")
+    """The columns that every version has kept of the predictions."""
 
     @property
     def classes(self) -> list[str]:
@@ -112,6 +129,11 @@ class Scores(StrictModel, ABC):
         """Compares the labels and predictions in these columns of files in `predictions/`. None where such models keep
         no predictions."""
         return None
+
+    @classmethod
+    def worst(cls, predictions: "pa.Table", set_name: str) -> Worst:
+        """The worst of the predictions that are kept of the rows of a set. Raises ValueError where none are kept."""
+        raise ValueError(f"{cls.__name__} keep no predictions")
 
     @classmethod
     def compared_types(cls) -> "tuple[type[ScoreEstimates], type[Lead]]":

@@ -11,8 +11,9 @@ from pydantic import field_validator
 from trainjob.api import StrictModel
 from trainjob.evaluation.confusion import Cell, Confusion
 from trainjob.evaluation.estimates import Lead
+from trainjob.evaluation.mistakes import confident_mistakes, is_wrong
 from trainjob.evaluation.paired import ClassEstimates, ClassJudge, ClassLead, estimate_from_confusion
-from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, check_finite
+from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, Worst, check_finite
 from trainjob.formatting import MISSING, count, percent, score
 
 LARGEST_MATRIX = 60
@@ -46,6 +47,8 @@ class ClassificationScores(Scores):
 
     section: ClassVar[str] = "classes.html.j2"
     caution: ClassVar[str] = "It always answers with one of these classes, even for inputs that belong to none of them."
+
+    kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", "probability")
 
     rows: int
     """Number of rows."""
@@ -150,6 +153,20 @@ class ClassificationScores(Scores):
     def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> ClassJudge:
         names = {name for column in columns for name in column.to_pylist()}
         return ClassJudge(sorted(names))
+
+    @classmethod
+    def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
+        """The mistakes that the model is surest of."""
+        wrong, indices = int(is_wrong(predictions).sum()), confident_mistakes(predictions)
+        lines = [
+            (line["prediction"], percent(line["probability"]), line["label"])
+            for line in predictions.select(["prediction", "probability", "label"]).take(indices).to_pylist()
+        ]
+        summary = f"{count(wrong)} of {count(len(predictions))} {set_name} rows are predicted wrong"
+        summary += f". Of these, the model is surest of the following {len(lines)}." if len(lines) < wrong else "."
+        if wrong == 0:
+            summary = f"No mistakes: all {count(len(predictions))} {set_name} rows are predicted right."
+        return Worst("Which rows are wrong", summary, indices, lines)
 
     @classmethod
     def compared_types(cls) -> tuple[type[ClassEstimates], type[ClassLead]]:

@@ -29,7 +29,6 @@ from trainjob.pretrained.tokenizers import (
     special_token_id,
 )
 
-FIELD = "spec.model.textClassifier.pretrained"
 SPECIAL_TOKENS = {
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",
@@ -132,16 +131,18 @@ def text_contents(texts: list[str]) -> list[bytes]:
     return [text.encode() for text in texts]
 
 
-def pretrained_text_tokenizer(name: str, max_length: int, texts: Sequence[str]) -> tuple[Tokenizer, dict[str, Any]]:
+def pretrained_text_tokenizer(
+    name: str, max_length: int, field: str, texts: Sequence[str]
+) -> tuple[Tokenizer, dict[str, Any]]:
     """Like `pretrained_tokenizer`, but with a padding token: a decoder's tokenizer without one pads with its eos_token.
     Raises DataError if it has neither."""
-    tokenizer, config = pretrained_tokenizer(name, max_length, FIELD, texts)
+    tokenizer, config = pretrained_tokenizer(name, max_length, field, texts)
     if special_token_id(tokenizer, config, "pad_token") is None and config.get("eos_token") is not None:
         config["pad_token"] = config["eos_token"]
     try:
         pad_token_id(tokenizer, config)
     except DataError as error:
-        raise DataError(f"{FIELD}: {name}: {error}") from None
+        raise DataError(f"{field}: {name}: {error}") from None
     return tokenizer, config
 
 

@@ -1,5 +1,6 @@
-"""Text classifiers: a transformers encoder, or a decoder, with a classification head."""
+"""Networks that answer a text: a transformers encoder, or a decoder, with a classification head."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,12 @@ from transformers.models.modernbert.modeling_modernbert import ModernBertForSequ
 
 from trainjob import api
 from trainjob.kinds.inputs.text import TextInput
-from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models import master_weights
 from trainjob.models.pretrained import (
     PretrainedClassifier,
     check_compatible,
     freeze_unused,
     head_of,
-    label_config,
     load_pretrained,
     load_saved,
     quiet,
@@ -27,7 +26,6 @@ from trainjob.models.pretrained import (
     set_dropout,
 )
 
-PATH = "spec.model.textClassifier"
 PRUNED = "trainjob_pruned"
 """In a pruned network's config.json: inputs and outputs of each linear layer of which parts were removed, by name."""
 
@@ -57,11 +55,11 @@ def _padded_left(input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Ten
     return input_ids.gather(1, positions), attention_mask.gather(1, positions)
 
 
-def build(spec: api.TextClassifier, texts: TextInput, target: OneClass, as_stored: bool = False) -> TextClassifier:
-    """A new text classifier, as `models.build` says. Raises UserError if the pretrained encoder is missing or does not
-    fit."""
+def build(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any], as_stored: bool = False) -> TextClassifier:
+    """A new network whose head has the settings `head` of config.json, as `models.build` says. Raises UserError if the
+    pretrained encoder is missing or does not fit."""
     if spec.encoder is None:
-        classifier = TextClassifier(_pretrained(spec, texts, target, as_stored), spec.freeze_encoder)
+        classifier = TextClassifier(_pretrained(spec, texts, head, as_stored), spec.freeze_encoder)
         tokens = torch.tensor([texts.tokenizer.encode("a").ids])
         mask = None if tokens.is_meta else torch.ones_like(tokens)  # networks look at the numbers of a mask
         freeze_unused(classifier, classifier.eval()(tokens, mask))
@@ -83,7 +81,7 @@ def build(spec: api.TextClassifier, texts: TextInput, target: OneClass, as_store
         classifier_pooling="mean",
         embedding_dropout=spec.dropout,
         classifier_dropout=spec.dropout,
-        **label_config(target.classes, spec.loss),
+        **head,
     )
     return TextClassifier(ModernBertForSequenceClassification(config))
 
@@ -126,7 +124,7 @@ def set_linear(network: PreTrainedModel, name: str, inputs: int, outputs: int) -
     return layer
 
 
-def _pretrained(spec: api.TextClassifier, texts: TextInput, target: OneClass, as_stored: bool) -> PreTrainedModel:
+def _pretrained(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any], as_stored: bool) -> PreTrainedModel:
     """The pretrained encoder with a new head; a head for other classes in the checkpoint is not used."""
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 
@@ -135,13 +133,13 @@ def _pretrained(spec: api.TextClassifier, texts: TextInput, target: OneClass, as
     network, _ = load_pretrained(
         AutoModelForSequenceClassification,
         name,
-        f"{PATH}.pretrained",
+        f"{spec.path}.pretrained",
         "encoder",
         as_stored,
         ignore_mismatched_sizes=True,
-        **label_config(target.classes, spec.loss),
+        **head,
     )
-    check_compatible(network, PATH, name, spec.max_length, _longest_text(network), texts.vocabulary_size)
+    check_compatible(network, spec.path, name, spec.max_length, _longest_text(network), texts.vocabulary_size)
     if is_decoder(network.config.model_type):
         _set_up_decoder(network, texts.pad_token_id)
     set_dropout(head_of(network), spec.dropout)

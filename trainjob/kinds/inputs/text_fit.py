@@ -1,12 +1,12 @@
-"""The first pass over the rows of a text classifier: classes, split and preprocessor."""
+"""The first pass over texts with labels: target, split and preprocessor."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from trainjob.api import Dataset, TextClassifier
+from trainjob.api import Dataset, TextNetwork
 from trainjob.data.first_pass.split import hashes
-from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, take_survey
+from trainjob.data.first_pass.survey import FittedOn, LabelReader, ScannedRows, ScanPlan, take_survey
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.hub_features import numbered_label_notes
@@ -20,14 +20,20 @@ from trainjob.kinds.inputs.text import (
     text_contents,
     train_wordpiece,
 )
-from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
 
 
-def fit_classifier(
-    dataset: Dataset, model: TextClassifier, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
+def fit_texts(
+    labels: LabelReader,
+    dataset: Dataset,
+    model: TextNetwork,
+    train: Sequence[SourcePart],
+    seed: int,
+    mapped: Mapper,
+    bad: BadRows,
 ) -> FittedOn:
-    """Unusable rows are counted in `bad`. Raises DataError if no model can be fitted."""
+    """`labels` reads the label's column. Unusable rows are counted in `bad`. Raises DataError if no model can be
+    fitted."""
     columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
     assert columns is not None
     assert label is not None
@@ -40,13 +46,15 @@ def fit_classifier(
             hashes(text_contents(texts), seed), lambda index: clean(texts[index][:longest], cleaning), has_text
         )
 
-    plan = ScanPlan([*columns, label], ClassLabels(label), scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
+    plan = ScanPlan([*columns, label], labels, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
     if model.pretrained is not None:
         DOING.begin("loading the tokenizer")
-        tokenizer, config = pretrained_text_tokenizer(model.pretrained, model.max_length, texts)
+        tokenizer, config = pretrained_text_tokenizer(
+            model.pretrained, model.max_length, f"{model.path}.pretrained", texts
+        )
     else:
         assert model.encoder is not None
         DOING.begin("fitting the tokenizer")

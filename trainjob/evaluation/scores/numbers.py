@@ -1,0 +1,185 @@
+"""The scores of a regressor, with their intervals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.api import StrictModel
+from trainjob.evaluation.estimates import Estimate, Lead
+from trainjob.evaluation.number_estimates import NumberEstimates, NumberJudge, NumberLead
+from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, Worst, check_finite
+from trainjob.formatting import MISSING, count, score
+
+MOST_POINTS = 400
+"""Rows whose predictions are drawn beside their labels."""
+RANGES = 5
+MOST_WORST = 20
+
+
+class Residuals(StrictModel):
+    """The errors of the rows with labels in a range; ranges have about equally many rows."""
+
+    low: float
+    """Smallest label."""
+    high: float
+    """Largest label."""
+    rows: int
+    """Number of rows."""
+    mean: float
+    """Mean of prediction minus label: positive where predictions are too high."""
+    absolute: float
+    """Mean absolute error."""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Predictions beside labels, for a square picture."""
+
+    low: float
+    high: float
+    points: list[tuple[float, float]]
+    """Label and prediction of rows, as shares of the way from `low` to `high`."""
+
+
+class NumberScores(Scores):
+    """How well a regressor does on a set of rows. Errors are in the unit of the labels."""
+
+    section: ClassVar[str] = "numbers.html.j2"
+    caution: ClassVar[str] = "It answers every input with a number, even where it has learned nothing like it."
+
+    rows: int
+    """Number of rows."""
+    loss: float
+    """Mean loss, of labels in standard deviations of the training labels."""
+    rmse: Estimate
+    """Root of the mean squared error."""
+    mae: Estimate
+    """Mean absolute error."""
+    r2: Estimate
+    """Coefficient of determination: 1 is perfect, 0 is as good as the mean of these labels."""
+    spearman: Estimate
+    """Spearman's rank correlation; 0 where all predictions or all labels are equal."""
+    residuals: list[Residuals]
+    """Errors by the size of the label."""
+    points: list[tuple[float, float]]
+    """Label and prediction of up to 400 rows, evenly chosen by label."""
+
+    @property
+    def purpose(self) -> str:
+        return "predict a number"
+
+    def as_metrics(self, set_name: str) -> dict[str, float]:
+        values = {name: each.value for name, each in self._named().items()}
+        return {f"{set_name}_loss": self.loss, **{f"{set_name}_{name}": value for name, value in values.items()}}
+
+    def size(self) -> tuple[str, int]:
+        return "rows", self.rows
+
+    def measures(self) -> list[Measure]:
+        hub = ("rmse", "mae", "r_squared", "spearmanr")
+        found = zip(hub, NumberEstimates.headings, self._named().values(), strict=True)
+        return [Measure(hub_type, name, each.value) for hub_type, name, each in found]
+
+    def in_brief(self) -> str:
+        shown = (f"{name} {value}" for name, value in self.tiles())
+        return f"{'   '.join(shown)}   {count(self.rows)} rows"
+
+    def headline(self) -> str:
+        shown = zip(NumberEstimates.headings, self.estimates.cells(), strict=True)
+        return f"{count(self.rows)} rows: {', '.join(f'{name} {cell}' for name, cell in shown)}"
+
+    def table(self) -> Table:
+        return Table(
+            ("label", "rows", "mean error", "MAE"),
+            [
+                (f"{each.low:g} to {each.high:g}", count(each.rows), f"{each.mean:+.4g}", f"{each.absolute:.4g}")
+                for each in self.residuals
+            ],
+        )
+
+    def excerpt(self, set_name: str) -> Table:
+        table = self.table()
+        return Table(table.headings, table.lines, title=f"By size of the label, on the {set_name} set")
+
+    def tiles(self) -> list[tuple[str, str]]:
+        return [
+            ("RMSE", f"{self.rmse.value:.4g}"),
+            ("MAE", f"{self.mae.value:.4g}"),
+            ("R²", score(self.r2.value)),
+            ("Spearman", score(self.spearman.value)),
+        ]
+
+    def compared(self, lead: Lead | None) -> dict[str, str]:
+        return {
+            "Rows": count(self.rows),
+            **dict(zip(NumberEstimates.headings, self.estimates.cells(), strict=True)),
+            "Lead over the first in RMSE": lead.main.in_words("+.4f") if lead else MISSING,
+            "It is": lead.verdict_in_words if lead else MISSING,
+            "Loss": score(self.loss),
+        }
+
+    @property
+    def estimates(self) -> NumberEstimates:
+        return NumberEstimates(**self._named())
+
+    @classmethod
+    def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> NumberJudge:
+        return NumberJudge()
+
+    @classmethod
+    def compared_types(cls) -> tuple[type[NumberEstimates], type[NumberLead]]:
+        return NumberEstimates, NumberLead
+
+    @classmethod
+    def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
+        """The rows with the largest errors."""
+        errors = predictions["prediction"].to_numpy() - predictions["label"].to_numpy()
+        indices = np.argsort(-np.abs(errors), kind="stable")[:MOST_WORST]
+        lines = [
+            (f"{line['prediction']:.6g}", f"off by {errors[index]:+.4g}", f"{line['label']:g}")
+            for index, line in zip(indices, predictions.take(indices).to_pylist(), strict=True)
+        ]
+        summary = f"The {len(indices)} of {count(len(errors))} {set_name} rows with the largest errors."
+        return Worst("Which rows are off most", summary, indices, lines)
+
+    def scatter(self) -> Scatter:
+        values = [value for point in self.points for value in point]
+        low, high = min(values), max(values)
+        width = (high - low) or 1.0
+        return Scatter(low, high, [((x - low) / width, (y - low) / width) for x, y in self.points])
+
+    def _named(self) -> dict[str, Estimate]:
+        return {name: getattr(self, name) for name in NumberEstimates.model_fields}
+
+
+def number_scores(labels: np.ndarray, predicted: np.ndarray, loss_sum: float) -> NumberScores:
+    """The scores of predictions float64 [n] for labels float64 [n], in ascending order of the labels.
+
+    Raises Diverged if the loss is not finite.
+    """
+    check_finite("the loss", loss_sum, WHEN_SCORED)
+    found = NumberJudge().estimates(labels, predicted)
+    shown = np.unique(np.linspace(0, len(labels) - 1, MOST_POINTS).astype(np.int64))
+    return NumberScores(
+        rows=len(labels),
+        loss=loss_sum / len(labels),
+        **{name: getattr(found, name) for name in NumberEstimates.model_fields},
+        residuals=_residuals(labels, predicted),
+        points=list(zip(labels[shown].tolist(), predicted[shown].tolist(), strict=True)),
+    )
+
+
+def _residuals(labels: np.ndarray, predicted: np.ndarray) -> list[Residuals]:
+    """Equal labels are in one range."""
+    edges = np.unique(np.quantile(labels, np.arange(1, RANGES) / RANGES))
+    ranges = np.searchsorted(edges, labels, side="left")
+    found: list[Residuals] = []
+    for number in np.unique(ranges).tolist():
+        own, errors = labels[ranges == number], (predicted - labels)[ranges == number]
+        found.append(
+            Residuals(low=own.min(), high=own.max(), rows=len(own), mean=errors.mean(), absolute=np.abs(errors).mean())
+        )
+    return found

@@ -1,0 +1,194 @@
+"""Each row has a number, which the network predicts in standard deviations from the mean of the training rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.api import Dataset, TrainJobSpec
+from trainjob.data.batches.examples import Examples
+from trainjob.data.first_pass.split import distinct_rows
+from trainjob.data.first_pass.survey import Survey, T, Translation, rows_counted
+from trainjob.data.read.bad_rows import BadRows, TooFewRows
+from trainjob.data.read.csv_injection import PREDICTION
+from trainjob.data.read.numbers import read_numbers
+from trainjob.data.read.rows import OnBadRow, Rows
+from trainjob.errors import listed
+from trainjob.evaluation.number_estimates import NumberJudge
+from trainjob.kinds.kind import Guesses
+from trainjob.kinds.targets.number_reply import Number as NumberReply
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from trainjob.kinds.regressor import Regressor
+    from trainjob.kinds.targets.number_objective import NumberObjective
+    from trainjob.models.trainable import Trainable
+
+MOST_STRATA, ROWS_OF_STRATUM = 10, 20
+"""Rows are set aside for validation within ranges of labels with equally many rows: at most so many ranges, with at
+least so many rows each."""
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+FAR = 10
+"""A label is an outlier if it is so many interquartile ranges below the first quartile or above the third."""
+REGULARIZATION = 1.0
+"""Of ridge regression, for standardized labels."""
+
+
+@dataclass
+class NumberLabels:
+    """Reads numbers in the first pass."""
+
+    column: str
+
+    def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
+        """The labels are float64 [n]."""
+        return read_numbers(rows, self.column, on_bad)
+
+    def merge(self, later: "NumberLabels") -> Translation:
+        return lambda labels: labels
+
+    def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], Number]":
+        """Raises DataError where all labels are equal, or too few different rows are there to set some aside for
+        validation."""
+        labels = survey.labels
+        assert labels is not None
+        place = listed(dataset.train.all_uris)
+        if labels.min() == labels.max():
+            raise TooFewRows(f"{place}: every row has the label {labels[0]:g}; at least two different ones are needed")
+        needed = 1 if dataset.validation.fraction is None else 2
+        if distinct_rows(survey.hashes, np.zeros(len(labels), np.int64), 1)[0] < needed:
+            raise TooFewRows(
+                f"{place} has {rows_counted(len(labels))}: too few to set some aside for validation; add rows, or give "
+                "dataset.validation.uri"
+            )
+        strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MOST_STRATA))
+        edges = np.unique(np.quantile(labels, np.arange(1, strata) / strata)) if strata > 1 else np.empty(0)
+        return survey, Number(edges.tolist())
+
+
+@dataclass(frozen=True)
+class Number:
+    """Labels are finite numbers; the network has one output, the standardized label."""
+
+    edges: list[float]
+    """The stratum of a label is the number of edges up to it; ascending."""
+    mean: float = 0.0
+    std: float = 1.0
+    """Mean and standard deviation of the training labels."""
+    quantiles: list[float] = field(default_factory=list[float])
+    """The training labels' QUANTILES."""
+    outliers: int = field(default=0, compare=False)
+    """Training labels that lie far from the others; not saved."""
+
+    @property
+    def classes(self) -> list[str]:
+        return []
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def sizes(self) -> dict[str, int]:
+        return {}
+
+    def in_words(self) -> str:
+        least, _, median, _, most = self.quantiles
+        return f"labels of the training rows: from {least:g} to {most:g}, median {median:g}, mean {self.mean:g}"
+
+    def lenient(self) -> Self:
+        return self
+
+    def completed(self, labels: np.ndarray) -> Self:
+        """Takes mean and standard deviation, by which it standardizes, from labels float64 [n]."""
+        quantiles = np.quantile(labels, QUANTILES)
+        reach = FAR * (quantiles[3] - quantiles[1])
+        outliers = np.sum((labels < quantiles[1] - reach) | (labels > quantiles[3] + reach)) if reach else 0
+        return replace(
+            self,
+            mean=float(labels.mean()),
+            std=float(labels.std()) or 1.0,
+            quantiles=quantiles.tolist(),
+            outliers=int(outliers),
+        )
+
+    def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
+        return read_numbers(rows, column, on_bad)
+
+    def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
+        """Ranges of labels."""
+        return np.zeros(rows, np.int64) if labels is None else np.searchsorted(self.edges, labels, side="right")
+
+    def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
+        return b"" if labels is None else labels.tobytes()
+
+    def profile(self) -> dict[str, Any]:
+        least, _, median, _, most = self.quantiles
+        return {"label_range": {"Smallest label": least, "Median label": median, "Largest label": most}}
+
+    def notes(self) -> list[str]:
+        if not self.outliers:
+            return []
+        count = "1 training row has a label" if self.outliers == 1 else f"{self.outliers:,} training rows have labels"
+        return [
+            f"{count} far from all others (they range from {self.quantiles[0]:g} to {self.quantiles[-1]:g}): if such a "
+            "number stands for a missing label, drop its rows; loss: {huber: {}} lets outliers count less"
+        ]
+
+    def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """float64 [n], in the label's own unit."""
+        assert examples.labels is not None, "these rows were prepared without labels"
+        return examples.labels
+
+    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "NumberObjective":
+        from trainjob.kinds.targets.number_objective import NumberObjective
+
+        if spec is None:
+            raise ValueError("a regressor's loss is in the spec")
+        return NumberObjective(cast("Regressor", spec.model.kind).loss, self)
+
+    def numbers(self, outputs: "Tensor") -> "Tensor":
+        """The predictions in the label's own unit, float64 [n], of outputs [n, 1]."""
+        return outputs.squeeze(1).double() * self.std + self.mean
+
+    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> pa.Table:
+        return pa.table({PREDICTION: self.numbers(outputs).cpu().numpy()})
+
+    @property
+    def reply_type(self) -> type[NumberReply]:
+        return NumberReply
+
+    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> list[NumberReply]:
+        return [NumberReply(prediction=number) for number in self.numbers(outputs).tolist()]
+
+    @property
+    def judge(self) -> NumberJudge:
+        return NumberJudge()
+
+    def constant(self, rows: int) -> Guesses:
+        """The mean of the training labels."""
+        return Guesses(np.full(rows, self.mean))
+
+    def linear(self, features: Any, labels: np.ndarray, held: Any) -> Guesses:
+        """Ridge regression."""
+        from sklearn.linear_model import Ridge
+
+        model = Ridge(alpha=REGULARIZATION).fit(features, (labels - self.mean) / self.std)
+        return Guesses(model.predict(held) * self.std + self.mean)
+
+    def decoded(self, predictions: pa.Table) -> pa.Table:
+        return predictions
+
+    @property
+    def has_threshold(self) -> bool:
+        return False
+
+    def save(self) -> dict[str, Any]:
+        return {"edges": self.edges, "mean": self.mean, "std": self.std, "quantiles": self.quantiles}
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """Takes its fields out of the content of preprocessor.json."""
+        return cls(state.pop("edges"), state.pop("mean"), state.pop("std"), state.pop("quantiles"))

@@ -1,0 +1,78 @@
+"""The objective of regressors: the error of each number."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from trainjob.evaluation.scores.numbers import NumberScores, number_scores
+from trainjob.kinds.regressor import RegressionLoss
+from trainjob.kinds.targets.number import Number
+from trainjob.models.objective import Gather
+
+if TYPE_CHECKING:
+    from trainjob.data.batches.batch import Batch
+
+Losses = Callable[[Tensor, "Batch"], Tensor]
+
+
+class NumberTally:
+    """Collects labels and predictions, and sums up their losses."""
+
+    def __init__(self, target: Number, losses: Losses, device: torch.device) -> None:
+        self._target, self._losses = target, losses
+        self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
+        self._labels: list[Tensor] = []
+        self._predicted: list[Tensor] = []
+
+    def add(self, batch: "Batch", answers: Tensor) -> None:
+        self._loss_sum += self._losses(answers, batch).sum(dtype=torch.float64)
+        self._labels.append(batch.labels)
+        self._predicted.append(self._target.numbers(answers))
+
+    def combine(self, gathered: Gather) -> None:
+        parts = gathered((self._loss_sum.cpu(), *map(_joined, (self._labels, self._predicted))))
+        self._loss_sum = torch.stack([loss_sum for loss_sum, _, _ in parts]).sum()
+        self._labels, self._predicted = [labels for _, labels, _ in parts], [predicted for _, _, predicted in parts]
+
+    def scores(self) -> NumberScores:
+        labels, predicted = (_joined(each).numpy() for each in (self._labels, self._predicted))
+        order = np.lexsort((predicted, labels))  # whatever ranks and batches the rows were in
+        return number_scores(labels[order], predicted[order], self._loss_sum.item())
+
+
+class NumberObjective:
+    """Minimizes the loss of standardized labels; scores in the label's own unit."""
+
+    unit: None = None
+
+    def __init__(self, loss: RegressionLoss, target: Number) -> None:
+        self._target, self._loss = target, loss_of(loss)
+
+    def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
+        labels = (batch.labels - self._target.mean) / self._target.std
+        return self._loss(answers.squeeze(1).float(), labels.float(), reduction="none")
+
+    def tally(self, device: torch.device) -> NumberTally:
+        return NumberTally(self._target, self.losses, device)
+
+    def predictions(self, answers: Tensor, batch: "Batch") -> pa.Table:
+        assert batch.rows is not None
+        columns = {"prediction": self._target.numbers(answers), "label": batch.labels}
+        return pa.table({"row": batch.rows, **{name: column.cpu().numpy() for name, column in columns.items()}})
+
+
+def loss_of(spec: RegressionLoss) -> Callable[..., Tensor]:
+    """The loss function, one of `torch.nn.functional`."""
+    if spec.huber is not None:
+        return partial(functional.huber_loss, delta=spec.huber.delta)
+    return functional.l1_loss if spec.absolute_error is not None else functional.mse_loss
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return torch.cat([torch.empty(0, dtype=torch.float64), *(part.cpu() for part in parts)])

@@ -1,0 +1,67 @@
+"""The part of a spec that is the same for all models that answer a text with a network of transformers."""
+
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from trainjob.kinds.facts import Facts
+from trainjob.schema.base import OneOf, StrictModel
+from trainjob.schema.fields import Dropout, PositiveInt, Pretrained
+
+
+class Encoder(StrictModel):
+    """A transformer encoder trained from scratch, with its own WordPiece tokenizer."""
+
+    layers: PositiveInt = 2
+    """Transformer layers."""
+    hidden_size: PositiveInt = 128
+    """Width of the encoder; a multiple of `heads`."""
+    heads: PositiveInt = 4
+    """Attention heads of each layer."""
+    vocabulary_size: Annotated[int, Field(ge=100, le=1_000_000)] = 8192
+    """Maximum vocabulary size of the WordPiece tokenizer, learned from the training texts."""
+
+    @model_validator(mode="after")
+    def _heads_divide_hidden_size(self) -> Self:
+        if self.hidden_size % self.heads:
+            raise PydanticCustomError(
+                "heads",
+                "hiddenSize must be a multiple of heads ({hidden} % {heads} = {rest})",
+                {"hidden": self.hidden_size, "heads": self.heads, "rest": self.hidden_size % self.heads},
+            )
+        return self
+
+
+class TextNetwork(OneOf):
+    """A transformer encoder with dropout and a linear head."""
+
+    choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
+
+    dropout: Dropout = 0.1
+    """Probability of dropping an activation before the linear head and, in an encoder from scratch, a value of the
+    token embeddings."""
+    pretrained: Pretrained | None = None
+    """A transformers encoder, or a decoder that answers by a text's last token: a name on the Hugging Face hub or a
+    folder, also on s3:// or gs://. A decoder's tokenizer without a padding token pads with its eos_token."""
+    encoder: Encoder | None = None
+    """A small encoder trained from scratch."""
+    max_length: Annotated[int, Field(ge=4, le=8192)] = 128
+    """Maximum tokens of a text; longer texts are truncated."""
+    freeze_encoder: bool = False
+    """Train only the head and freeze the encoder."""
+
+    facts: ClassVar[Facts]
+
+    @property
+    def path(self) -> str:
+        """The path of this section in a TrainJob."""
+        return f"spec.model.{self.facts.field}"
+
+    @model_validator(mode="after")
+    def _freeze_needs_pretrained(self) -> Self:
+        if self.freeze_encoder and self.encoder is not None:
+            raise PydanticCustomError(
+                "freeze", "freezeEncoder needs a pretrained encoder: all weights of a new one must be trained"
+            )
+        return self

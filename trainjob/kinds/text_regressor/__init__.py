@@ -1,0 +1,1 @@
+"""A transformer that predicts a number for each text."""

@@ -1,0 +1,56 @@
+"""`spec.model.textRegressor`."""
+
+from typing import ClassVar
+
+from trainjob.kinds.facts import TABLES, Columns, Facts
+from trainjob.kinds.regressor import METRICS, SCORES, Regressor
+from trainjob.kinds.text_network import TextNetwork
+from trainjob.kinds.usage import Usage, usage_of_regressor
+
+
+class TextRegressor(TextNetwork, Regressor):
+    """A transformer encoder with dropout and a linear head: one number for each text."""
+
+    facts: ClassVar[Facts] = Facts(
+        field="textRegressor",
+        noun="regressor of texts",
+        hub_task="text-classification",
+        scores=SCORES,
+        needs_dataset=True,
+        formats=TABLES,
+        columns=Columns(
+            allowed=("text", "label", "cleaning"),
+            required={
+                ("text",): "is required by model.textRegressor: the columns that hold the text",
+                ("label",): "is required by model.textRegressor: the column that holds the number",
+            },
+        ),
+        metrics=METRICS,
+        abilities=frozenset({"tuning", "sharding"}),
+        usual_baselines=("mean", "tfidf"),
+        not_tuned=(
+            "maxLength",
+            "freezeEncoder",
+            "encoder.vocabularySize",
+            "encoder.hiddenSize",  # which must stay a multiple of heads
+            "encoder.heads",
+        ),
+    )
+
+    @property
+    def description(self) -> str:
+        if self.pretrained is None:
+            return "Text regressor, encoder trained from scratch"
+        return f"Text regressor on {self.pretrained}"
+
+    @property
+    def library(self) -> None:
+        """transformers loads the network, whose output is the label in standard deviations from the mean."""
+        return None
+
+    def usage(self, uri: str) -> Usage:
+        return usage_of_regressor(uri, '--text "…"', '["a text", "another"]', "new.csv")
+
+    @property
+    def usual_learning_rate(self) -> float:
+        return self.rate_of(self.pretrained, self.freeze_encoder)
