@@ -30,6 +30,7 @@ _PAUSE_SECONDS = 1.0
 _JOBS = Resource("/apis/batch/v1", "jobs")
 _RAY_JOBS = Resource("/apis/ray.io/v1", "rayjobs")
 _STORAGE = "trainjob-storage"
+_STARTS = "Starting"
 _FINAL_REASONS = ("CreateContainerConfigError", "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName")
 
 
@@ -68,6 +69,7 @@ class VolumeReader:
 
     def start(self) -> None:
         """Starts the pod and waits until it runs. Raises ClusterError if it does not start."""
+        self._on_wait("a pod starts that reads the volume")
         try:
             self._create()
             self._pod = self._wait()
@@ -125,7 +127,7 @@ class VolumeReader:
 
     def _wait(self) -> KubernetesObject:
         """The pod once it runs."""
-        end, told = time.monotonic() + START_SECONDS, ""
+        end, told = time.monotonic() + START_SECONDS, _STARTS
         while True:
             query = {"labelSelector": f"batch.kubernetes.io/job-name={self._batch_job}"}
             pods = self._client.connection.request("GET", PODS, self._job.namespace, query=query).get("items") or []
@@ -135,8 +137,8 @@ class VolumeReader:
             reason, message = self._waiting(pods[0] if pods else None)
             if reason in _FINAL_REASONS or status.get("phase") == "Failed" or time.monotonic() >= end:
                 raise ClusterError(f"the pod that reads the volume does not start: {reason}: {message}".rstrip(": "))
-            if reason != told:
-                self._on_wait(f"a pod to read the volume starts: {reason}: {message}".rstrip(": "))
+            if reason not in (_STARTS, told):
+                self._on_wait(f"the pod that reads the volume waits: {reason}: {message}".rstrip(": "))
                 told = reason
             time.sleep(_PAUSE_SECONDS)
 
@@ -144,7 +146,7 @@ class VolumeReader:
         """Reason and message of what the pod waits for."""
         if pod is None:
             query = {"fieldSelector": f"involvedObject.name={self._batch_job}"}
-            return self._last_warning(query) or ("Created", "")
+            return self._last_warning(query) or (_STARTS, "")
         status = pod.get("status", {})
         states = [each.get("state", {}) for each in status.get("containerStatuses", ())]
         for state in states:
@@ -154,7 +156,7 @@ class VolumeReader:
         for condition in status.get("conditions", ()):
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
                 return condition.get("reason", "Unschedulable"), condition.get("message", "")
-        return self._last_warning({"fieldSelector": f"involvedObject.uid={pod['metadata']['uid']}"}) or ("Starting", "")
+        return self._last_warning({"fieldSelector": f"involvedObject.uid={pod['metadata']['uid']}"}) or (_STARTS, "")
 
     def _last_warning(self, query: dict[str, str]) -> tuple[str, str] | None:
         try:
