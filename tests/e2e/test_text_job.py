@@ -3,6 +3,7 @@
 import json
 from collections.abc import Generator
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,8 @@ class FollowedJob:
     end: Status
     intrusions: list[tuple[str, str]]
     """Into its first head and into the second."""
+    dashboard: str
+    """The version that Ray's dashboard says to a browser."""
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,7 @@ def text_job(cluster: Cluster, store: ObjectStore, request: pytest.FixtureReques
         with jobs.phases(NAME) as phases:
             jobs.until_phase("Running", NAME)
             intrusions = [intruded_head(jobs, NAME, "stranger")]
+            dashboard = jobs.ray_version(NAME)
             early = jobs.until_true(_both_train, "steps of both workers", NAME)
             step = early["training"]["step"]
             enough = max(step + 1, STEPS_BETWEEN_CHECKPOINTS + 5)
@@ -69,7 +73,9 @@ def text_job(cluster: Cluster, store: ObjectStore, request: pytest.FixtureReques
             jobs.until_true(lambda status: resumed_from(status) > first, "training again", NAME)
             end = jobs.until_phase("Succeeded", NAME)
             eventually(lambda: phases[-1:] == ["Succeeded"], 30, lambda: f"kubectl's watch saw {phases}")
-        yield FollowedJob(jobs, manifest, phases, early, later, without_worker, without_head, end, intrusions)
+        yield FollowedJob(
+            jobs, manifest, phases, early, later, without_worker, without_head, end, intrusions, dashboard
+        )
 
 
 def _both_train(status: Status) -> bool:
@@ -108,6 +114,17 @@ def test_a_stranger_is_refused(text_job: FollowedJob) -> None:
     for within, outside in text_job.intrusions:
         assert within == "401"  # it serves
         assert outside in REFUSED
+
+
+def test_ray_shows_its_dashboard_to_a_browser_without_a_token(text_job: FollowedJob) -> None:
+    assert text_job.dashboard == version("ray")
+    assert "has ended (Succeeded" in text_job.jobs.trainjob("dashboard", NAME, code=1)
+
+
+def test_the_doctor_finds_nothing_wrong(text_job: FollowedJob) -> None:
+    found = {each["check"]: each for each in json.loads(text_job.jobs.trainjob("doctor", "--output", "json"))}
+    assert [each for each in found.values() if each["state"] == "wrong"] == []
+    assert found["storage"]["message"].endswith(": a pod has written, read and deleted a file")
 
 
 def test_its_weights_are_those_of_a_local_run_that_nothing_disturbs(text_job: FollowedJob, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from textwrap import dedent
 from typing import Any
+from urllib.parse import urljoin
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -157,13 +160,32 @@ class TrainJobs(Jobs):
         """Variables with which this machine reaches the object store."""
         return self.store.server.credentials | {"AWS_ENDPOINT_URL": self.store.server.endpoint}
 
-    def trainjob(self, *arguments: str) -> str:
-        """The standard output of a command on the jobs, as a user gives it on this machine."""
-        environment = os.environ | self.credentials() | {"KUBECONFIG": str(self.cluster.kubeconfig)}
-        command = [sys.executable, "-m", "trainjob", *arguments, "--namespace", self.namespace]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONG)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def trainjob(self, *arguments: str, code: int = 0) -> str:
+        """The output of a command on the jobs, as a user gives it on this machine; its errors if it has to fail."""
+        done = subprocess.run(**self._command(*arguments), capture_output=True, text=True, timeout=LONG)
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done.stderr if code else done.stdout
+
+    def ray_version(self, name: str = "job") -> str:
+        """The version that Ray's dashboard tells a browser, which has no token of Ray's."""
+        command = self._command("dashboard", name, "--no-browser")
+        with subprocess.Popen(**command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                link = process.stdout.readline().split()[-1]
+                browser = build_opener(HTTPCookieProcessor())
+                browser.open(link, timeout=30).close()
+                with browser.open(urljoin(link, "/api/version"), timeout=30) as answer:
+                    return json.load(answer)["ray_version"]
+            finally:
+                process.send_signal(signal.SIGINT)
+                process.wait(timeout=30)
+
+    def _command(self, *arguments: str) -> dict[str, Any]:
+        return {
+            "args": [sys.executable, "-m", "trainjob", *arguments, "--namespace", self.namespace],
+            "env": os.environ | self.credentials() | {"KUBECONFIG": str(self.cluster.kubeconfig)},
+        }
 
     @contextmanager
     def phases(self, name: str = "job") -> Generator[list[str]]:
