@@ -110,16 +110,21 @@ def _show_workers(
 ) -> None:
     """Shows the logs of the workers `ranks`, or of all workers if it is None. With `is_over`, follows them until that
     is true, through later attempts unless `attempt` is given."""
-    from trainjob.runs.logs import attempt_folder, chosen_attempt
+    from trainjob.runs.logs import attempt_folder, attempts_with_logs, chosen_attempt
 
-    shown, showing = None, None
+    shown: int | None = None
+    showing: _Workers | None = None
     while True:
         is_last = is_over is None or is_over()
-        latest = chosen_attempt(run, attempt)
-        if latest is not None and latest != shown:
+        if shown is None:
+            new = filter(None, [chosen_attempt(run, attempt)])
+        else:
+            new = (later for later in attempts_with_logs(run) if attempt is None and later > shown)
+        for shown in new:
             if showing is not None:
+                showing.show_new(is_last=False)  # printed since the last poll
                 showing.finish()
-            shown, showing = latest, _Workers(attempt_folder(run, latest), ranks, show)
+            showing = _Workers(attempt_folder(run, shown), ranks, show)
         if showing is not None:
             showing.show_new(is_last)
         if is_last:

@@ -1,5 +1,7 @@
 """`trainjob logs` of a run's folder, and how the driver's log is read on after the connection broke off."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,28 @@ def test_a_log_that_is_read_on_has_each_line_once():
             read += [number for stamp, number in some if position.is_new(stamp)]
         assert read == list(range(len(lines))), broken
         assert position.time == "2026-01-02T03:04:06Z"
+
+
+def test_a_run_is_followed_line_by_line_through_all_attempts(run: Path):
+    """Each line is read before the next is written. The end of an attempt and the next attempts come at once."""
+    command = [sys.executable, "-m", "trainjob", "logs", str(run), "--follow"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        output = iter(process.stdout or ())
+
+        def read(count: int) -> list[str]:
+            return [next(output) for _ in range(count)]
+
+        assert read(3) == ["loss 0.5\n", "100%\n", "red\n"]
+        with (run / "logs" / "attempt-2" / "rank-0.log").open("a") as log:
+            for number in range(3):
+                log.write(f" {number}\n")
+                log.flush()
+                assert read(1)[0].endswith(f" {number}\n")
+            log.write("last of 2\n")
+        for attempt in (3, 4):
+            logs = run / "logs" / f"attempt-{attempt}"
+            logs.mkdir()
+            (logs / "rank-0.log").write_text(f"all of {attempt}\n")
+        assert read(3) == ["last of 2\n", "all of 3\n", "all of 4\n"]
+        process.terminate()
+        assert list(output) == []
