@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -91,16 +91,21 @@ def _as_drawn(line: str) -> str:
 
 @contextmanager
 def _redirected(file: FileIO) -> Generator[None]:
-    """Redirects file descriptors 1 and 2 to `file`."""
-    with suppress(AttributeError):
-        sys.stdout.reconfigure(line_buffering=True)  # pyrefly: ignore[missing-attribute]
+    """Redirects file descriptors 1 and 2 to `file`. Replaces Python's standard output by one that is written at the end
+    of each line: `print` would flush that of Ray's workers twice a line."""
     _flush()
     before = os.dup(1), os.dup(2)
     _write_to(file)
+    lines = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
     try:
-        yield
+        with redirect_stdout(lines):
+            try:
+                yield
+            finally:
+                _flush()
     finally:
-        _flush()
+        with suppress(OSError, ValueError):
+            lines.flush()  # the user's code may have replaced sys.stdout
         for number, saved in enumerate(before, 1):
             os.dup2(saved, number)
             os.close(saved)

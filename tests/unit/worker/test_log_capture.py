@@ -1,5 +1,6 @@
 """The output of workers is kept in the run's folder, however they end, and that of rank 0 reaches the driver."""
 
+import io
 import os
 import signal
 import subprocess
@@ -62,6 +63,16 @@ def test_pythons_own_buffer_is_written(path: Path):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (path / "logs" / "attempt-1" / "rank-0.log").read_text() == "first\nsecond"
     assert (done.stdout, done.stderr) == ("after\n", "")
+
+
+def test_print_does_not_use_the_standard_output_of_ray(path: Path, monkeypatch: pytest.MonkeyPatch):
+    rays = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", rays)
+    with captured(LogTarget(Folder(str(path)), 1), rank=0):
+        print("a line")
+    assert (path / "logs" / "attempt-1" / "rank-0.log").read_text() == "a line\n"
+    assert sys.stdout is rays
+    assert rays.getvalue() == ""
 
 
 @pytest.mark.parametrize("uri", FOLDERS)
