@@ -1,5 +1,6 @@
 """Reads the driver's log from the submitter pod, without gaps or repeated lines."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,12 +10,14 @@ from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
 from trainjob.api.resources import PODS
 from trainjob.cluster.client import Client
 from trainjob.cluster.connection import NotFound
-from trainjob.cluster.errors import ClusterUnreachable
+from trainjob.cluster.errors import ClusterUnreachable, Refused
 from trainjob.cluster.job import Job
 
 PAUSE_SECONDS = 2.0
 SILENCE_SECONDS = 60.0
 """A connection that is silent for this long may be dead, as after a laptop's sleep, and is replaced."""
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
+"""Seconds, fraction and time zone: containerd writes the node's own zone."""
 
 
 class Position:
@@ -31,13 +34,15 @@ class Position:
 
     def is_new(self, stamp: str) -> bool:
         """Whether the next line, which has the time `stamp`, was not read before."""
-        seconds, _, fraction = stamp.removesuffix("Z").partition(".")
+        match = _TIME.fullmatch(stamp)
+        assert match is not None, stamp
+        seconds, fraction, zone = match.groups("")
         moment = f"{seconds}.{fraction:0<9}"
         if moment < self._moment:
             return False
         if moment > self._moment:
             self._moment, self._lines, self._skipped = moment, 1, 1
-            self.time = f"{seconds}Z"
+            self.time = f"{seconds}{zone}"
             return True
         self._skipped += 1
         if self._skipped <= self._lines:
@@ -93,9 +98,12 @@ def _lines_of(client: Client, pod: KubernetesObject, follow: bool, since: int | 
                 PODS, metadata["namespace"], f"{metadata['name']}/log", query | more, silence=SILENCE_SECONDS
             )
             for line in lines:
-                stamp, _, text = line.partition(b" ")
-                if position.is_new(stamp.decode()):
-                    yield text
+                time_and_text = split_time(line)
+                if time_and_text is None:
+                    if not follow:
+                        raise Refused(f"the log of {metadata['name']} is gone: {line.decode(errors='replace')}")
+                elif position.is_new(time_and_text[0]):
+                    yield time_and_text[1]
         except ClusterUnreachable:
             if not follow:
                 raise
@@ -108,6 +116,14 @@ def _lines_of(client: Client, pod: KubernetesObject, follow: bool, since: int | 
             query.pop("sinceSeconds", None)
             query["sinceTime"] = position.time
         time.sleep(PAUSE_SECONDS)
+
+
+def split_time(line: bytes) -> tuple[str, bytes] | None:
+    """The time and the text of a line. None if it has no time: then it is not of the log but an error of the kubelet,
+    which answers with one line when the container has been removed."""
+    stamp, _, text = line.partition(b" ")
+    time_of_line = stamp.decode(errors="replace")
+    return (time_of_line, text) if _TIME.fullmatch(time_of_line) else None
 
 
 def _submitter(client: Client, job: Job) -> KubernetesObject | None:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from trainjob.cli.app import app
-from trainjob.cluster.driver_log import Position
+from trainjob.cluster.driver_log import Position, split_time
 
 
 @pytest.fixture
@@ -82,16 +82,23 @@ def test_a_run_that_printed_nothing_says_so(tmp_path: Path):
     assert result.stderr == f"{tmp_path}: no worker has printed anything\n"
 
 
-def test_a_log_that_is_read_on_has_each_line_once():
-    times = ["05Z", "05Z", "05.1Z", "05.12Z", "05.12Z", "05.123456789Z", "06Z"]
-    lines = [(f"2026-01-02T03:04:{time}", number) for number, time in enumerate(times)]
+@pytest.mark.parametrize("zone", ["Z", "+02:00", "-03:30"])
+def test_a_log_that_is_read_on_has_each_line_once(zone: str):
+    times = ["05", "05", "05.1", "05.12", "05.12", "05.123456789", "06"]
+    lines = [(f"2026-01-02T03:04:{time}{zone}", number) for number, time in enumerate(times)]
     for broken in range(len(lines) + 1):
         position, read = Position(), []
         for some in (lines[:broken], lines):
             position.begin()
             read += [number for stamp, number in some if position.is_new(stamp)]
         assert read == list(range(len(lines))), broken
-        assert position.time == "2026-01-02T03:04:06Z"
+        assert position.time == f"2026-01-02T03:04:06{zone}"
+
+
+def test_a_kubelets_error_is_not_a_line_of_the_log():
+    assert split_time(b"2026-11-28T17:20:50.123456789Z unable to") == ("2026-11-28T17:20:50.123456789Z", b"unable to")
+    assert split_time(b"2026-11-28T17:20:50Z ") == ("2026-11-28T17:20:50Z", b"")
+    assert split_time(b"unable to retrieve container logs for containerd://bd2c92013d10") is None
 
 
 def test_a_run_is_followed_line_by_line_through_all_attempts(run: Path):
