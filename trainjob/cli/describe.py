@@ -44,7 +44,8 @@ def description(job: "Job", events: "Sequence[Event]", width: int, now: datetime
     failure = job.status.training.failure if job.status.training is not None else None
     for cause in causes(job.status):
         lines += ["", f"Why: {cause.reason}"]
-        for text in dict.fromkeys((cause.message, cause.meaning)):
+        said_by_meaning = cause.meaning.startswith(cause.message)
+        for text in (cause.meaning,) if said_by_meaning else (cause.message, cause.meaning):
             lines += _indented(text, width)
         if cause.remedy:
             lines += _indented(f"What to do: {cause.remedy}", width)
@@ -156,7 +157,7 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
         if found is not None and found.uri:
             value = f", {found.metric} {score(found.value)}" if found.metric and found.value is not None else ""
             yield label, f"step {found.step:,}{value}: {found.uri}"
-    if training.failure is not None:
+    if training.failure is not None and training.failure.message not in (job.status.message or ""):
         who = "the driver" if training.failure.rank is None else f"worker {training.failure.rank}"
         yield "Failure", f"{who}: {training.failure.exception}: {training.failure.message}"
 

@@ -94,6 +94,16 @@ def test_a_failure_is_shown_with_its_traceback():
     assert "  2026-01-02 11:00:00Z  Failed     TrainingFailed: worker 1 raised" in lines
 
 
+def test_what_the_reason_says_is_not_said_twice():
+    failure = {"rank": 1, "exception": "ValueError", "message": "no such column"}
+    message = "worker 1 failed: ValueError: no such column"
+    training = {"stage": "Training", "failure": failure}
+    failed = described(job(phase="Failed", reason="TrainingFailed", message=message, training=training))
+    assert [line.strip() for line in failed if "no such column" in line] == [message]
+    cancelled = described(job(phase="Failed", reason="Cancelled", message="spec.cancel is true"))
+    assert len([line for line in cancelled if "spec.cancel is true" in line]) == 1
+
+
 def test_a_success_shows_scores_and_how_to_use_the_model():
     training = {
         "stage": "Finished",
