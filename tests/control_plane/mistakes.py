@@ -72,6 +72,8 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "model.textRegressor.loss": [{}, {"crossEntropy": {}}, {"squaredError": {}, "huber": {}}],
     "model.textRegressor.loss.huber.delta": [0, -1, "1"],
     **_under("model.tableClassifier", _CLASSIFIER),
+    "model.tableRegressor.loss": [{}, {"crossEntropy": {}}, {"absoluteError": {}, "huber": {}}],
+    "model.tableRegressor.tabm.members": [*_COUNT, 257],
     **_under("model.tableClassifier.tabm", {"members": [*_COUNT, 257], "blocks": [*_COUNT, 65], "hiddenSize": _COUNT}),
     "model.tableClassifier.tabm.embeddingSize": _COUNT,
     "model": [..., {}, [], "textClassifier"],

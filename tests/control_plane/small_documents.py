@@ -11,6 +11,7 @@ MODELS: dict[str, Document] = {
     "textRegressor": {"encoder": {}},
     "imageClassifier": {"mlp": {}},
     "tableClassifier": {"tabm": {}},
+    "tableRegressor": {"tabm": {}},
     "causalLM": {"decoder": {}},
     "function": {"name": "train:loop"},
 }
@@ -19,7 +20,7 @@ MODELS: dict[str, Document] = {
 def document(model: str = "textClassifier", name: str = "job") -> Document:
     """A small TrainJob that is valid in a cluster."""
     columns: Document = {"text": ["title"]} if model in ("textClassifier", "textRegressor", "causalLM") else {}
-    if model in ("textClassifier", "textRegressor", "tableClassifier"):
+    if model in ("textClassifier", "textRegressor", "tableClassifier", "tableRegressor"):
         columns["label"] = "tag"
     return {
         "apiVersion": "trainjob.dev/v1alpha1",

@@ -57,7 +57,8 @@ _pretrained = part(
 _text_network = merged(part(maxLength=st.integers(4, 8192)), _pretrained | part({"encoder": part() | _encoder}))
 _text_classifier = merged(_classifier, _text_network)
 _regression_losses = one_of(squaredError=part(), absoluteError=part(), huber=part(delta=amounts))
-_text_regressor = merged(part(dropout=fractions, loss=_regression_losses), _text_network)
+_regressor = part(dropout=fractions, loss=_regression_losses)
+_text_regressor = merged(_regressor, _text_network)
 _mlp = part(hidden=st.lists(positive, min_size=1, max_size=3))
 _cnn = part(channels=st.lists(positive, min_size=1, max_size=3), hidden=positive)
 _size = part({"height": st.integers(1, 4096), "width": st.integers(1, 4096)})
@@ -65,16 +66,11 @@ _augmentation = part(augmentation=part(crop=st.floats(0.01, 1), flip=st.floats(0
 _image_classifier = merged(
     _classifier, _augmentation, _pretrained_image | merged(one_of(mlp=_mlp, cnn=_cnn), part(size=_size))
 )
-_table_classifier = merged(
-    _classifier,
-    part(
-        {
-            "tabm": part(
-                members=st.integers(1, 256), blocks=st.integers(1, 64), hiddenSize=positive, embeddingSize=positive
-            )
-        }
-    ),
+_table_network = part(
+    {"tabm": part(members=st.integers(1, 256), blocks=st.integers(1, 64), hiddenSize=positive, embeddingSize=positive)}
 )
+_table_classifier = merged(_classifier, _table_network)
+_table_regressor = merged(_regressor, _table_network)
 _decoder = st.tuples(
     part(layers=positive, dropout=fractions, vocabularySize=st.integers(300, 10**6)), positive, positive
 ).map(lambda found: {**found[0], "heads": found[1], "hiddenSize": 2 * found[1] * found[2]})
@@ -169,6 +165,8 @@ _training = part(
 )
 _sharded = part({"sharding": st.sampled_from(["full", "auto"])}, cpuOffload=booleans)
 _metrics = ["validation_loss", "validation_accuracy", "validation_f1", "train_loss"]
+_scores_of_numbers = ("rmse", "mae", "r2", "spearman")
+_regression_metrics = ["validation_loss", *(f"validation_{name}" for name in _scores_of_numbers), "train_loss"]
 _checkpoints = part(mode=st.sampled_from(["min", "max"]), keep=positive, everySteps=positive)
 
 
@@ -313,7 +311,7 @@ def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Str
     whole = merged(what, data, checkpoints, _work(model), part(storage=_storage, head=_head), _whole_life)
     if model in ("function", "causalLM"):
         return whole
-    return (whole if model == "textRegressor" else _taught(whole)).flatmap(_tuned)
+    return (whole if model.endswith("Regressor") else _taught(whole)).flatmap(_tuned)
 
 
 def _baselines(*names: str, **others: Strategy) -> Strategy:
@@ -349,7 +347,7 @@ _classifiers = (
     | _spec(
         "textRegressor",
         _text_regressor,
-        ["validation_loss", "validation_rmse", "validation_mae", "validation_r2", "validation_spearman", "train_loss"],
+        _regression_metrics,
         part({"dataset": _text_data}, baselines=_baselines("mean", "tfidf")),
     )
     | _spec(
@@ -363,6 +361,12 @@ _classifiers = (
         _table_classifier,
         _metrics,
         part({"dataset": _table_data}, baselines=_baselines("mostFrequent", "linear", "lightgbm")),
+    )
+    | _spec(
+        "tableRegressor",
+        _table_regressor,
+        _regression_metrics,
+        part({"dataset": _table_data}, baselines=_baselines("mean", "linear", "lightgbm")),
     )
 )
 _language_metrics = ["validation_loss", "validation_perplexity", "train_loss"]

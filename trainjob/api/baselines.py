@@ -29,7 +29,7 @@ class Pixels(StrictModel):
 
 
 class Linear(StrictModel):
-    """A linear model on the columns of a table: logistic regression for classes."""
+    """A linear model on the columns of a table: logistic regression for classes, ridge regression for numbers."""
 
 
 class LightGBM(StrictModel):
@@ -80,9 +80,9 @@ class Baselines(StrictModel):
     """Logistic regression, or ridge regression for numbers, on the pixels of the image, shrunk to at most 32 by 32; for
     images."""
     linear: Linear | None = None
-    """A linear model on the columns of a table; for table classifiers."""
+    """A linear model on the columns of a table; for models of tables."""
     lightgbm: LightGBM | None = None
-    """Gradient boosted trees by LightGBM on the columns of a table; for table classifiers."""
+    """Gradient boosted trees by LightGBM on the columns of a table; for models of tables."""
 
     language_model: LanguageModel | None = None
     """A large language model prompted with the classes and, optionally, examples; for text classifiers."""

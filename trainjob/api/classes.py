@@ -24,7 +24,9 @@ from trainjob.kinds.classifier import Classifier, ClassWeights, Loss
 from trainjob.kinds.function.spec import Function
 from trainjob.kinds.image_classifier.spec import CNN, MLP, Augmentation, ImageClassifier, ImageSize
 from trainjob.kinds.model import Model
-from trainjob.kinds.table_classifier.spec import TableClassifier, TabM
+from trainjob.kinds.table_classifier.spec import TableClassifier
+from trainjob.kinds.table_network import TabM
+from trainjob.kinds.table_regressor.spec import TableRegressor
 from trainjob.kinds.text_classifier.spec import TextClassifier
 from trainjob.kinds.text_network import Encoder, TextNetwork
 from trainjob.kinds.text_regressor.spec import TextRegressor
@@ -66,6 +68,7 @@ __all__ = [
     "StrictModel",
     "TabM",
     "TableClassifier",
+    "TableRegressor",
     "TextClassifier",
     "TextNetwork",
     "TextRegressor",

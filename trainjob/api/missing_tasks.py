@@ -2,15 +2,16 @@
 
 _OWN_LOOP = "write your own Ray Train loop (spec.model.function)"
 _INSTEAD = {
-    "regression regressor": "to predict numbers from texts, use spec.model.textRegressor",
-    "imageregressor tableregressor tabularregressor": (
-        f"numbers are predicted from texts alone (spec.model.textRegressor): {_OWN_LOOP}, or divide the numbers into "
-        "classes"
+    "regression regressor": "to predict numbers, use spec.model.textRegressor or spec.model.tableRegressor",
+    "tabularregressor tableregression tabularregression": "to predict numbers, use spec.model.tableRegressor",
+    "imageregressor": (
+        f"numbers are predicted from texts and tables alone (spec.model.textRegressor, spec.model.tableRegressor): "
+        f"{_OWN_LOOP}, or divide the numbers into classes"
     ),
     "multilabel multilabelclassifier textmultilabel": (
         f"a row has one class: train a classifier for each label, or {_OWN_LOOP}"
     ),
-    "tabular table tabularclassifier xgboost lightgbm": "for tables, use spec.model.tableClassifier",
+    "tabular table tabularclassifier xgboost lightgbm": "for tables, use spec.model.tableClassifier or tableRegressor",
     "tokenclassifier tokenclassification ner": (
         f"labels of single words are not supported: {_OWN_LOOP}, or spec.model.causalLM with dataset.prompt and "
         "dataset.completion"
@@ -23,8 +24,8 @@ _INSTEAD = {
     "dpo grpo ppo rlhf reward": f"preference training is not supported: {_OWN_LOOP}",
     "embedding embeddings sentencetransformer": f"embedding models are not supported: {_OWN_LOOP}",
     "task tasktype problemtype": (
-        "the task follows from spec.model: textClassifier, imageClassifier, tableClassifier, causalLM, or a function "
-        "of your own"
+        "the task follows from spec.model: textClassifier, textRegressor, imageClassifier, tableClassifier, "
+        "tableRegressor, causalLM, or a function of your own"
     ),
 }
 

@@ -120,7 +120,7 @@ if TYPE_CHECKING:
 else:
 
     class _Generated(StrictModel):
-        model_config = GENERATED
+        model_config = ConfigDict(**GENERATED, json_schema_extra={"minProperties": 1})
 
     Parameters = create_model(
         "Parameters",

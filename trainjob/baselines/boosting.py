@@ -1,8 +1,7 @@
 """Gradient boosting by LightGBM, which is imported when it is needed, as a baseline for tables."""
 
 import os
-from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +25,6 @@ FIXED: dict[str, Any] = {
     "force_row_wise": True,  # equal results in every run
 }
 
-Predict = Callable[[dict[str, Any]], np.ndarray]
-"""LightGBM's predictions for the held-out rows with an objective: [n], or [n, classes] of several."""
-
-
-class BoostedTarget(Protocol):
-    """A target of tables."""
-
-    def boosted(self, predict: Predict) -> Guesses: ...
-
 
 def predict_by_boosting(train: Sampled, validation: Sampled, held: Sampled, target: Target) -> Guesses:
     """The predictions of trees that are fitted on the training rows; validation rows decide how many there are."""
@@ -42,7 +32,7 @@ def predict_by_boosting(train: Sampled, validation: Sampled, held: Sampled, targ
     def predict(objective: dict[str, Any]) -> np.ndarray:
         return _fitted(objective, train, validation).predict(as_matrix(held.values))
 
-    return cast("BoostedTarget", target).boosted(predict)
+    return target.boosted(predict)
 
 
 def _fitted(objective: dict[str, Any], train: Sampled, validation: Sampled) -> Any:

@@ -105,11 +105,7 @@ def _label_values(field: str) -> Rule:
 _AT_OWN_PATH = " || ".join(
     f"mount.mountPath == '{path}' || mount.mountPath.startsWith('{path}/')" for path in OWN_PATHS
 )
-_SEARCHES = " && ".join(
-    f"(!{given(path, 'self.parameters')} || has(self.parameters.{escaped(path)}.grid) == (self.search == 'grid'))"
-    for path in TUNABLE
-)
-_ANY_PARAMETER = f"[{', '.join(given(path, 'self.parameters') for path in TUNABLE)}].exists(given, given)"
+_SEARCHES = " && ".join(f"(!{given(path, 'p')} || has(p.{escaped(path)}.grid) == grid)" for path in TUNABLE)
 
 
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
@@ -229,8 +225,11 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
     ),
     Tuning: (
-        Rule(_ANY_PARAMETER, "must not be empty", "parameters"),
-        Rule(_SEARCHES, "`grid` is for search: grid, which takes nothing else", "parameters"),
+        Rule(
+            f"[self.parameters].all(p, [self.search == 'grid'].all(grid, {_SEARCHES}))",
+            "`grid` is for search: grid, which takes nothing else",
+            "parameters",
+        ),
     ),
     TrainJobSpec: RULES_OF_SPEC,
 }

@@ -35,8 +35,8 @@ def spec_schema(model: type[StrictModel], defaults_everywhere: bool = False) -> 
 
 
 def _spec_schema(model: type[StrictModel], defaults_everywhere: bool, has_defaults: bool) -> Schema:
-    leaves = model.model_json_schema()["properties"]
-    properties: dict[str, Schema] = {}
+    whole = model.model_json_schema()
+    leaves, properties = whole["properties"], dict[str, Schema]()
     for name, info in fields_of(model).items():
         inner = partial(
             _spec_schema,
@@ -46,6 +46,8 @@ def _spec_schema(model: type[StrictModel], defaults_everywhere: bool, has_defaul
         default = _default(info) if has_defaults else {}
         properties[name] = {**_value_schema(info, leaves[name], inner), "description": description(info), **default}
     schema: Schema = {"type": "object", "description": class_description(model), "properties": properties}
+    if "minProperties" in whole:
+        schema["minProperties"] = whole["minProperties"]
     if required := [name for name, info in fields_of(model).items() if info.is_required()]:
         schema["required"] = required
     if rules := rules_of(model):

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Where = Callable[[int], str]
 """Says where the row at an index comes from, for error messages."""
 
+PredictByTrees = Callable[[dict[str, Any]], "np.ndarray"]
+"""LightGBM's predictions for the held-out rows with an objective: [n], or [n, classes] of several."""
+
 
 class Guesses(NamedTuple):
     """The predictions of a baseline."""
@@ -222,6 +225,10 @@ class Target(Protocol):
     def linear(self, features: Any, labels: "np.ndarray", held: Any) -> "Guesses":
         """A baseline that is linear in the features [n, f] of the training rows, whose labels are [n, ...]: its
         predictions for the rows with the features `held` [m, f]. Both may be sparse matrices of SciPy."""
+        ...
+
+    def boosted(self, predict: PredictByTrees) -> "Guesses":
+        """A baseline of gradient boosted trees: the predictions of LightGBM with the objective of this target."""
         ...
 
     def decoded(self, predictions: "pa.Table") -> "pa.Table":

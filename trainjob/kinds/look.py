@@ -19,7 +19,7 @@ from trainjob.data.read.split_folders import with_split_folders
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, Notice, UserError
 from trainjob.kinds.inputs.cells import as_categories, trimmed
-from trainjob.kinds.inputs.column_types import Found
+from trainjob.kinds.inputs.column_types import SHARE, Found
 
 LOOKED_AT = 20_000
 """Rows that are read, at most."""
@@ -53,14 +53,19 @@ class Column:
         return bool(cells) and self.found.others > cells / 2 and self.words >= words * cells
 
     @property
+    def is_number(self) -> bool:
+        """Whether its cells are numbers and no codes, such as 01234."""
+        return self.found.numbers >= SHARE * (self.found.numbers + self.found.others) > 0 and not self.found.has_codes
+
+    @property
     def classes(self) -> int | None:
         """The number of different values; None where they are too many to be classes, or numbers that measure
         something."""
         words = self.found.words
         if words is None or len(words) > self.found.cells / 2:
             return None
-        is_measured = any(re.fullmatch(r"[+-]?\d*\.\d+", word) for word in words)
-        return None if is_measured and len(words) > 2 else len(words)
+        has_fractions = len(words) > 2 and any(re.fullmatch(r"[+-]?\d*\.\d+", word) for word in words)
+        return None if has_fractions or (self.is_number and len(words) > MOST_CLASSES) else len(words)
 
 
 @dataclass(frozen=True)
@@ -83,13 +88,30 @@ class Look:
         """The columns with texts of several words."""
         return [name for name, column in self.columns.items() if column.is_text]
 
+    @property
+    def _called_label(self) -> list[str]:
+        """The columns whose names are usual for a label."""
+        return [name for name in self.columns if re.sub(r"[^a-z]", "", name.lower()) in _NAMES_OF_LABELS]
+
+    def number_label(self, given: str | None) -> str:
+        """The column with the number to predict for each row. Raises Unsuitable where none is named or named as labels
+        are, and where it holds no numbers."""
+        if given is not None:
+            check_columns([given], list(self.columns), self.uri)
+        likely = [given] if given is not None else self._called_label
+        if len(likely) != 1:
+            raise Unsuitable("the column with the number to predict is not clear: name it with `--label COLUMN`")
+        if not self.columns[likely[0]].is_number:
+            raise Unsuitable(f'"{likely[0]}" does not hold numbers')
+        return likely[0]
+
     def label(self, given: str | None) -> tuple[str, str]:
         """The column with the class of each row, and the reason. Raises Unsuitable where none is likely, or several
         are."""
         if given is not None:
             check_columns([given], list(self.columns), self.uri)
             return given, ""
-        called = [name for name in self.columns if re.sub(r"[^a-z]", "", name.lower()) in _NAMES_OF_LABELS]
+        called = self._called_label
         if len(called) == 1:
             return called[0], ""
         few = [

@@ -10,11 +10,12 @@ from trainjob.kinds.facts import Facts
 from trainjob.kinds.function.spec import Function
 from trainjob.kinds.image_classifier.spec import ImageClassifier
 from trainjob.kinds.table_classifier.spec import TableClassifier
+from trainjob.kinds.table_regressor.spec import TableRegressor
 from trainjob.kinds.text_classifier.spec import TextClassifier
 from trainjob.kinds.text_regressor.spec import TextRegressor
 from trainjob.schema.base import OneOf
 
-KindSpec = TextClassifier | TextRegressor | ImageClassifier | TableClassifier | CausalLM | Function
+KindSpec = TextClassifier | TextRegressor | ImageClassifier | TableClassifier | TableRegressor | CausalLM | Function
 """The section of any kind. The registry of kinds follows from it."""
 
 
@@ -29,6 +30,8 @@ class Model(OneOf):
     """One label for each image."""
     table_classifier: TableClassifier | None = None
     """One label for each row of a table."""
+    table_regressor: TableRegressor | None = None
+    """One number for each row of a table."""
     causal_lm: Annotated[CausalLM | None, Field(alias="causalLM")] = None
     """A language model that continues texts."""
     function: Function | None = None

@@ -46,7 +46,7 @@ class RegressionLoss(OneOf):
 
 
 class Regressor(OneOf):
-    """Common fields of text and image regressors."""
+    """Common fields of the regressors."""
 
     dropout: Dropout = 0.1
     """Probability of dropping an activation before the linear head."""

@@ -12,7 +12,7 @@ from tabm import TabM
 from trainjob.kinds.inputs.table import TableInput
 
 if TYPE_CHECKING:
-    from trainjob.kinds.table_classifier.spec import TabM as Settings
+    from trainjob.kinds.table_network import TabM as Settings
 
 
 def build_tabm(settings: "Settings", dropout: float, table: TableInput, width: int) -> TabM:

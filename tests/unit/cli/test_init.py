@@ -67,6 +67,23 @@ def test_a_label_that_is_guessed_is_said_to_be(tmp_path: Path) -> None:
     assert "label: kind  # GUESSED: the last column with few different values; it could also be shape\n" in text
 
 
+@pytest.mark.parametrize("target", ["whole", "fractions"])
+def test_a_label_of_many_numbers_is_predicted_as_a_number(tmp_path: Path, target: str) -> None:
+    rows = ([n * 7 % 90, CHANCE.choice("ab"), n % 60 if target == "whole" else n / 7] for n in range(180))
+    spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["size", "shape", "target"], rows))
+    assert spec["model"] == {"tableRegressor": {"tabm": {}}}
+    assert spec["dataset"]["label"] == "target"
+    assert "# labels of the training rows: from 0 to" in text
+    spec, _ = proposal(tmp_path, tmp_path / "rows.csv", "--label", "shape")
+    assert spec["model"] == {"tableClassifier": {"tabm": {}}}
+
+
+def test_a_label_of_few_numbers_is_a_class_unless_told_otherwise(tmp_path: Path) -> None:
+    file = write(tmp_path / "rows.csv", ["size", "label"], ([CHANCE.random(), n % 5] for n in range(60)))
+    assert proposal(tmp_path, file)[0]["model"] == {"tableClassifier": {"tabm": {}}}
+    assert proposal(tmp_path, file, "--kind", "tableRegressor")[0]["model"] == {"tableRegressor": {"tabm": {}}}
+
+
 def test_rows_that_cannot_be_used_are_dropped_and_named(tmp_path: Path) -> None:
     rows: list[list[Any]] = [[CHANCE.random(), "ab"[number % 2]] for number in range(60)]
     rows[7], rows[9] = ["high", "a"], [1.0, "only one"]
@@ -124,7 +141,9 @@ def test_odd_names_stay_in_their_places(tmp_path: Path) -> None:
         ("a,b\n", [], "has no rows that can be read"),
         ("a,label\n1,x\n2,y\n", ["--label", "lable"], "did you mean label?"),
         ("a,label\n1,x\n2,y\n", ["--kind", "svm"], "must be one of textClassifier, imageClassifier, tableClassifier"),
-        ("a,target\n0.1,0.25\n0.2,0.75\n0.3,0.5\n", [], '"target" has its own value in most rows, or fractions'),
+        ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableRegressor"], "the column with the number to predict is not clear"),
+        ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableRegressor", "--label", "b"], '"b" does not hold numbers'),
+        ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableClassifier", "--label", "a"], '"a" has its own value in most rows'),
         ("a,label\n1,x\n2,y\n", ["--kind", "imageClassifier"], "none of the columns looks like images or their paths"),
     ],
 )

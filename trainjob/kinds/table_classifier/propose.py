@@ -10,8 +10,7 @@ def propose(look: Look, label: str | None) -> Proposal:
     label, why = look.label(label)
     if look.columns[label].classes is None:
         raise Unsuitable(
-            f'"{label}" has its own value in most rows, or fractions, so it is no class; a number is predicted by a '
-            "Ray Train loop of your own (spec.model.function)"
+            f'"{label}" has its own value in most rows, fractions or many different numbers, so it is no class'
         )
     texts = [name for name in look.texts if name != label]
     return Proposal(

@@ -12,7 +12,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.kinds.causal_lm.packing import label_matrix
-from trainjob.kinds.kind import Guesses
+from trainjob.kinds.kind import Guesses, PredictByTrees
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,6 +91,9 @@ class NextToken:
         raise ValueError("a language model has no baselines")
 
     def linear(self, features: Any, labels: np.ndarray, held: Any) -> Guesses:
+        raise ValueError("a language model has no baselines")
+
+    def boosted(self, predict: PredictByTrees) -> Guesses:
         raise ValueError("a language model has no baselines")
 
     def decoded(self, predictions: pa.Table) -> pa.Table:

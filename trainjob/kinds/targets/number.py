@@ -17,7 +17,7 @@ from trainjob.data.read.numbers import read_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import listed
 from trainjob.evaluation.number_estimates import NumberJudge
-from trainjob.kinds.kind import Guesses
+from trainjob.kinds.kind import Guesses, PredictByTrees
 from trainjob.kinds.targets.number_reply import Number as NumberReply
 
 if TYPE_CHECKING:
@@ -177,6 +177,9 @@ class Number:
 
         model = Ridge(alpha=REGULARIZATION).fit(features, (labels - self.mean) / self.std)
         return Guesses(model.predict(held) * self.std + self.mean)
+
+    def boosted(self, predict: PredictByTrees) -> Guesses:
+        return Guesses(predict({"objective": "regression"}))
 
     def decoded(self, predictions: pa.Table) -> pa.Table:
         return predictions

@@ -13,7 +13,7 @@ from torch.nn import functional
 from trainjob.evaluation.scores.numbers import NumberScores, number_scores
 from trainjob.kinds.regressor import RegressionLoss
 from trainjob.kinds.targets.number import Number
-from trainjob.models.objective import Gather
+from trainjob.models.objective import Gather, of_members
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch
@@ -56,7 +56,10 @@ class NumberObjective:
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
         labels = (batch.labels - self._target.mean) / self._target.std
-        return self._loss(answers.squeeze(1).float(), labels.float(), reduction="none")
+        return of_members(self._row_losses, answers.float(), labels.float())
+
+    def _row_losses(self, answers: Tensor, labels: Tensor) -> Tensor:
+        return self._loss(answers.squeeze(1), labels, reduction="none")
 
     def tally(self, device: torch.device) -> NumberTally:
         return NumberTally(self._target, self.losses, device)

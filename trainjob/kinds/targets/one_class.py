@@ -1,7 +1,7 @@
 """Each row has one class of several."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +15,7 @@ from trainjob.data.read.labels import known_indices, label_errors
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.evaluation.paired import ClassJudge
 from trainjob.evaluation.predictions import with_names
-from trainjob.kinds.kind import Guesses
+from trainjob.kinds.kind import Guesses, PredictByTrees
 from trainjob.kinds.targets.class_baselines import logistic_regression
 from trainjob.kinds.targets.class_notes import class_sizes, label_notes
 from trainjob.kinds.targets.class_reply import Prediction, class_replies
@@ -123,8 +123,7 @@ class OneClass:
         probabilities = logistic_regression(features, labels, held, len(self.classes))
         return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1))
 
-    def boosted(self, predict: Callable[[dict[str, Any]], np.ndarray]) -> Guesses:
-        """A baseline of trees: `predict` returns LightGBM's predictions for its parameters."""
+    def boosted(self, predict: PredictByTrees) -> Guesses:
         if len(self.classes) == 2:
             second = predict({"objective": "binary"})
             probabilities = np.stack([1 - second, second], axis=1)

@@ -12,7 +12,9 @@ def propose(look: Look, label: str | None) -> Proposal:
     if not texts:
         raise Unsuitable(f'no column but "{label}" holds texts of several words')
     if look.columns[label].classes is None:
-        raise Unsuitable(f'"{label}" has its own value in most rows, or fractions, so it is no class')
+        raise Unsuitable(
+            f'"{label}" has its own value in most rows, fractions or many different numbers, so it is no class'
+        )
     others = [name for name in look.columns if name not in (*texts, label)]
     return Proposal(
         fit=2,

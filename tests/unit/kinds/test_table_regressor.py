@@ -1,0 +1,157 @@
+"""A number for each row of a table: fitted, trained, saved, answered and compared on scikit-learn's diabetes set."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from pyarrow import csv
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from predictor_runs import finish, make_run
+from preprocessors import input_of
+from trainjob.api import TrainJobSpec
+from trainjob.baselines import boosting
+from trainjob.baselines.compare import compare_with_baselines
+from trainjob.baselines.rows import sample
+from trainjob.baselines.table_features import as_matrix
+from trainjob.data import Fitted, fit, prepare_examples
+from trainjob.data.batches.loaders import collate
+from trainjob.driver.predicted_sources import add_sources
+from trainjob.errors import DataError
+from trainjob.evaluate import evaluate
+from trainjob.evaluation.scores.numbers import NumberScores, number_scores
+from trainjob.kinds.inputs.table import TableInput
+from trainjob.models import build, save_model
+from trainjob.predictor import Predictor
+from trainjob.report.render import render
+from trainjob.runs.contents import read_contents
+from trainjob.runs.predictions import write_predictions
+from trainjob.storage import Folder
+
+TABM = {"members": 4, "hiddenSize": 32, "embeddingSize": 8}
+
+
+def spec_of(folder: Path, **model: Any) -> dict[str, Any]:
+    return {
+        "model": {"tableRegressor": {"tabm": TABM, **model}},
+        "dataset": {
+            "train": {"uri": str(folder / "train.csv")},
+            "test": {"uri": str(folder / "test.csv")},
+            "label": "progression",
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, found = tmp_path_factory.mktemp("diabetes"), load_diabetes(scaled=False)
+    diabetes: Any = found
+    columns = dict(zip(diabetes.feature_names, diabetes.data.T, strict=True))
+    table = pa.table(columns | {"progression": diabetes.target})
+    csv.write_csv(table.slice(0, 330), folder / "train.csv")
+    csv.write_csv(table.slice(330), folder / "test.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(data: Path) -> Path:
+    """A run whose network was trained, in a plain loop."""
+    run, spec = make_run(data / "run", spec_of(data)), TrainJobSpec.model_validate(spec_of(data))
+    fitted = Fitted.load(Folder(str(run)) / "fitted")
+    torch.manual_seed(0)
+    module = build(spec.model, fitted.preprocessor)
+    objective = fitted.preprocessor.target.objective(spec, module)
+    batch = collate(fitted.preprocessor, prepare_examples(spec, fitted)["train"])
+    optimizer = torch.optim.AdamW(module.parameters(), 5e-3)
+    for _ in range(60):
+        optimizer.zero_grad()
+        objective.losses(module(**batch.inputs), batch).mean().backward()
+        optimizer.step()
+    save_model(module, fitted.preprocessor, run / "model")
+    return run
+
+
+def test_members_learn_each_by_itself_and_answer_with_their_mean(data: Path) -> None:
+    spec = TrainJobSpec.model_validate(spec_of(data, dropout=0.0, loss={"absoluteError": {}}))
+    fitted = fit(spec)
+    module: Any = build(spec.model, fitted.preprocessor)
+    target: Any = fitted.preprocessor.target
+    batch = collate(fitted.preprocessor, prepare_examples(spec, fitted)["train"])
+    answers = module(**batch.inputs)
+    assert answers.shape == (len(batch.labels), 4, 1)
+    torch.testing.assert_close(module.eval()(**batch.inputs), answers.mean(dim=1))
+    standardized = ((batch.labels - target.mean) / target.std).float()
+    expected = (answers.squeeze(2) - standardized[:, None]).abs().mean(dim=1)
+    torch.testing.assert_close(target.objective(spec, module).losses(answers, batch), expected)
+
+
+def test_a_trained_network_beats_the_mean_and_scores_as_scikit_learn_does(run: Path, data: Path) -> None:
+    predictor, rows = Predictor.load(run), csv.read_csv(data / "test.csv")
+    predicted, labels = np.array(predictor.predict(rows)), rows["progression"].to_numpy()
+    scores = evaluate(Folder(str(run)), str(data / "test.csv"))
+    assert isinstance(scores, NumberScores)
+    assert scores.rmse.value == pytest.approx(root_mean_squared_error(labels, predicted), abs=1e-6)
+    assert scores.mae.value == pytest.approx(mean_absolute_error(labels, predicted), abs=1e-6)
+    assert scores.r2.value == pytest.approx(r2_score(labels, predicted), abs=1e-6)
+    mean = np.full(len(labels), csv.read_csv(data / "train.csv")["progression"].to_numpy().mean())
+    assert scores.rmse.value < 0.9 * root_mean_squared_error(labels, mean)
+
+
+def test_rows_are_predicted_as_mappings_too(run: Path, data: Path) -> None:
+    predictor, rows = Predictor.load(run), csv.read_csv(data / "test.csv").slice(0, 5)
+    np.testing.assert_allclose(predictor.predict(rows.to_pylist()), predictor.predict(rows))
+    table = input_of(predictor.preprocessor, TableInput)
+    assert len(predictor.predict(json.loads(json.dumps(table.example()["rows"])))) == 1
+    assert predictor.classes == []
+
+
+def test_labels_that_are_no_numbers_are_named_with_their_rows(tmp_path: Path, data: Path) -> None:
+    lines = (data / "train.csv").read_text().splitlines()
+    for row, wrong in ((3, "much"), (5, ""), (8, "nan")):
+        lines[row] = lines[row].rpartition(",")[0] + f",{wrong}"
+    (tmp_path / "train.csv").write_text("\n".join(lines))
+    (tmp_path / "test.csv").write_bytes((data / "test.csv").read_bytes())
+    with pytest.raises(DataError) as caught:
+        fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
+    assert "3 of 330 rows cannot be used" in str(caught.value)
+    assert 'row 3: the label (column "progression") is not a number: "much"' in str(caught.value)
+
+
+def test_it_is_compared_with_the_mean_ridge_regression_and_boosting(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boosting, "SETTINGS", ({},))
+    run = Folder(str(make_run(tmp_path / "run", spec_of(data))))
+    job, fitted = read_contents(run).job, Fitted.load(run / "fitted")
+    train, validation, held = (sample(job.spec, fitted, name) for name in ("train", "validation", "test"))
+    poor = held.labels + np.random.default_rng(0).normal(0, 200, len(held.labels))
+    write_predictions(run, "model", pa.table({"row": held.rows, "prediction": poor, "label": held.labels}))
+    add_sources(job.spec, run, fitted)
+    order = np.argsort(held.labels)
+    scores = number_scores(held.labels[order], poor[order], 1.0)
+    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
+    finish(run)
+    baselines: list[Any] = compare_with_baselines(job, run, ["mean", "linear", "lightgbm"]).baselines
+    assert [each.error for each in baselines] == ["", "", ""]
+    x, vx, tx = (as_matrix(each.values) for each in (train, validation, held))
+    ridge = make_pipeline(StandardScaler(), Ridge(alpha=1.0))
+    ridge.fit(x, (train.labels - train.labels.mean()) / train.labels.std())
+    trees: Any = lightgbm.LGBMRegressor(n_estimators=2000, learning_rate=0.05, random_state=0, verbosity=-1)
+    stopping = [lightgbm.early_stopping(50, verbose=False)]
+    trees.fit(x, train.labels, eval_X=vx, eval_y=validation.labels, callbacks=stopping)
+    constant = np.full(len(held.labels), train.labels.mean())
+    linear = ridge.predict(tx) * train.labels.std() + train.labels.mean()
+    for baseline, expected in zip(baselines, (constant, linear, trees.predict(tx)), strict=True):
+        assert baseline.standing.rmse.value == pytest.approx(root_mean_squared_error(held.labels, expected), abs=1e-6)
+    assert baselines[2].lead.verdict == "worse", "the model guesses"
+    best = min(baselines, key=lambda each: each.standing.rmse.value)
+    assert f"Prefer {best.name} to this model: its RMSE is better by" in render(run)

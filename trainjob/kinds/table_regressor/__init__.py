@@ -1,0 +1,1 @@
+"""TabM that predicts a number for each row of a table."""

@@ -1,0 +1,60 @@
+"""TabM as a regressor."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from tabm import TabM
+from torch import Tensor
+
+from trainjob.api import StrictModel
+from trainjob.api import TableRegressor as Spec
+from trainjob.kinds.inputs.table import TableInput
+from trainjob.kinds.tabm import build_tabm, load_weights, save_weights
+from trainjob.models.trainable import Trainable
+
+MODEL_TYPE = "trainjob-table-regressor"
+
+
+class TableConfig(StrictModel):
+    """The content of a table regressor's config.json; preprocessor.json has the columns."""
+
+    model_type: Annotated[Literal["trainjob-table-regressor"], Field(alias="model_type")] = MODEL_TYPE
+    """Distinguishes this format from those of transformers."""
+    model: Spec
+    """The TrainJob's `spec.model.tableRegressor`."""
+
+
+class TableRegressor(Trainable[TabM]):
+    """The network that `config` describes."""
+
+    def __init__(self, config: TableConfig, table: TableInput) -> None:
+        assert config.model.tabm is not None
+        super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, width=1))
+        self.config = config
+
+    def forward(self, numbers: Tensor | None = None, categories: Tensor | None = None) -> Tensor:
+        """Standardized labels float32 of numbers float32 [n, N] and categories int64 [n, M]. In training those of each
+        member of the ensemble, [n, members, 1]; otherwise the mean of the members', [n, 1]."""
+        answers = self.network(numbers, categories).float()
+        return answers if self.training else answers.mean(dim=1)
+
+    def save(self, folder: Path) -> None:
+        save_weights(self.network, folder)
+        self.save_config(folder)
+
+    def save_config(self, folder: Path) -> None:
+        (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+
+
+def build(spec: Spec, table: TableInput) -> TableRegressor:
+    """A new table regressor."""
+    return TableRegressor(TableConfig(model=spec), table)
+
+
+def load(folder: Path, table: TableInput) -> TableRegressor:
+    """The table regressor that is saved in `folder`."""
+    config = TableConfig.model_validate_json((folder / "config.json").read_bytes())
+    module = TableRegressor(config, table)
+    load_weights(module.network, folder)
+    return module

@@ -1,0 +1,35 @@
+"""`spec.model.tableRegressor`."""
+
+from typing import ClassVar
+
+from trainjob.kinds.facts import TABLES, Columns, Facts
+from trainjob.kinds.regressor import METRICS, SCORES, Regressor
+from trainjob.kinds.table_network import TableNetwork
+from trainjob.kinds.usage import Usage, usage_of_regressor
+
+
+class TableRegressor(TableNetwork, Regressor):
+    """A network for tables: one number for each row."""
+
+    facts: ClassVar[Facts] = Facts(
+        field="tableRegressor",
+        noun="regressor of tables",
+        hub_task="tabular-regression",
+        scores=SCORES,
+        needs_dataset=True,
+        formats=TABLES,
+        columns=Columns(
+            allowed=("features", "columns", "label"),
+            required={("label",): "is required by model.tableRegressor: the column that holds the number"},
+        ),
+        metrics=METRICS,
+        abilities=frozenset({"tuning"}),
+        usual_baselines=("mean", "linear", "lightgbm"),
+    )
+
+    @property
+    def description(self) -> str:
+        return "Table regressor, TabM"
+
+    def usage(self, uri: str) -> Usage:
+        return usage_of_regressor(uri, "--row '{…}'", '[{"column": 1.5, "another": "value"}]', "new.csv")
