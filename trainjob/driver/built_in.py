@@ -13,9 +13,9 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
 from trainjob.data.batches.prepare import Loading, bytes_of_sets, prepared_tables
 from trainjob.data.first_pass.fitting import tell_of_data
-from trainjob.data.kept import KEPT
 from trainjob.data.read.chunking import Mapper, one_by_one
 from trainjob.data.read.source import UNLABELLED
+from trainjob.data.row_cache import ROW_CACHE
 from trainjob.doing import DOING, ROWS
 from trainjob.driver.loader import AUTO, LOCAL, RAY, free_memory, reason_by_files, reason_by_rows, record_loader
 from trainjob.errors import UserError, notify
@@ -40,7 +40,7 @@ from trainjob.worker.outcome import Outcome, Stopped
 KEPT_BYTES = 256 * 2**20
 """A set of rows up to this size is read once on every node and kept; a larger one is streamed in every epoch."""
 
-KEPT_SHARE = 0.25
+CACHE_SHARE = 0.25
 """The part of the free memory for what the first pass over the rows keeps for the second, on this machine."""
 
 _LOCAL_MODULES = ("trainjob.worker.train", "ray.tune", "torch.utils.tensorboard.writer")
@@ -105,7 +105,7 @@ class BuiltInTraining:
         assert self.spec.dataset is not None
         modules = [*_LOCAL_MODULES, *_worker_modules(self.spec)]
         with LocalWorkers(self.spec.workers, self.threads, modules) as workers:
-            with KEPT.room(round(KEPT_SHARE * free_memory())):
+            with ROW_CACHE.room(round(CACHE_SHARE * free_memory())):
                 fitted, arrays = self._fitted(), workers.folder / "rows"
                 if self.spec.dataset.loader == AUTO:
                     if not self._stays_local(reason_by_rows(self.spec, fitted)):

@@ -12,9 +12,9 @@ from data_specs import image_spec
 from PIL import Image
 
 from trainjob.data import fit, prepare_examples
-from trainjob.data.kept import ENTRY_BYTES, KEPT, USUAL_BYTES, Kept
 from trainjob.data.preprocessor import PREPROCESSOR_FILE, Preprocessor, load_preprocessor
 from trainjob.data.read.rows import RowLocation, Rows
+from trainjob.data.row_cache import ENTRY_BYTES, ROW_CACHE, USUAL_BYTES, RowCache
 from trainjob.errors import RowError
 from trainjob.kinds.inputs.image import ImageInput
 
@@ -83,11 +83,11 @@ def test_what_the_first_pass_decodes_the_second_takes(tmp_path: Path):
     (tmp_path / "b" / "again.jpg").write_bytes(photo(mode="RGB", seed=0))
     spec = image_spec(tmp_path, size=(24, 32))
     expected = prepare_examples(spec, fit(spec))
-    with KEPT.room(2**20):
+    with ROW_CACHE.room(2**20):
         fitted = fit(spec)
-        assert len(KEPT) == 6  # as many as differ
+        assert len(ROW_CACHE) == 6  # as many as differ
         found = prepare_examples(spec, fitted)
-        assert len(KEPT) == 0
+        assert len(ROW_CACHE) == 0
     for name, rows in expected.items():
         assert np.array_equal(found[name].values, rows.values)
         np.testing.assert_array_equal(found[name].labels, rows.labels)
@@ -101,15 +101,15 @@ def test_the_first_damaged_image_is_told(tmp_path: Path):
 
 
 def test_no_more_is_kept_than_there_is_room_for():
-    kept = Kept()
-    with kept.room(3 * (100 + ENTRY_BYTES)):
+    cache = RowCache()
+    with cache.room(3 * (100 + ENTRY_BYTES)):
         for number in range(5):
-            kept.put(number, str(number), 100)
-        assert [kept.get(number) for number in range(5)] == [None, None, "2", "3", "4"]
-        kept.put(2, "again", 100)
-        assert len(kept) == 3
-        assert (kept.take(3), kept.take(3)) == ("3", None)
-        kept.put("large", "large", USUAL_BYTES)
-        assert len(kept) == 0
-        kept.put(1, "1", 100)
-    assert len(kept) == 0
+            cache.put(number, str(number), 100)
+        assert [cache.get(number) for number in range(5)] == [None, None, "2", "3", "4"]
+        cache.put(2, "again", 100)
+        assert len(cache) == 3
+        assert (cache.take(3), cache.take(3)) == ("3", None)
+        cache.put("large", "large", USUAL_BYTES)
+        assert len(cache) == 0
+        cache.put(1, "1", 100)
+    assert len(cache) == 0

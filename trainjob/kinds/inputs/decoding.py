@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trainjob.data.kept import KEPT
 from trainjob.data.read.pictures import Picture, images_of, opened
+from trainjob.data.row_cache import ROW_CACHE
 
 
 class DecodedImage(NamedTuple):
@@ -47,10 +47,10 @@ class Decoder:
 
         def decoded(data: bytes, where: str) -> DecodedImage:
             key = self._key(data)
-            found = KEPT.get(key)
+            found = ROW_CACHE.get(key)
             if found is None or not self._fits(found):
                 found = self._decoded(data, where)
-                KEPT.put(key, found, found.pixels.nbytes)
+                ROW_CACHE.put(key, found, found.pixels.nbytes)
             return found
 
         return self._each(decoded, table, where)
@@ -59,7 +59,7 @@ class Decoder:
         """The images of a table, which are kept no longer. Raises RowError for the first one that cannot be used."""
 
         def taken(data: bytes, where: str) -> DecodedImage:
-            found = KEPT.take(self._key(data)) if len(KEPT) else None
+            found = ROW_CACHE.take(self._key(data)) if len(ROW_CACHE) else None
             return found if found is not None and self._fits(found) else self._decoded(data, where)
 
         return self._each(taken, table, where)

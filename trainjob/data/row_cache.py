@@ -1,4 +1,4 @@
-"""Prepared rows that the next pass over the same rows takes instead of preparing them again."""
+"""A cache of prepared rows, so that the next pass over the same rows does not prepare them again."""
 
 from collections.abc import Generator, Hashable
 from contextlib import contextmanager
@@ -10,8 +10,8 @@ ENTRY_BYTES = 500
 """Memory of an entry besides its value."""
 
 
-class Kept:
-    """Values by their keys, in this process, up to a number of bytes: the oldest make room. Thread-safe."""
+class RowCache:
+    """Values by key, up to a number of bytes; the oldest are evicted first. Thread-safe."""
 
     def __init__(self) -> None:
         self._most, self._bytes, self._lock = USUAL_BYTES, 0, Lock()
@@ -22,7 +22,7 @@ class Kept:
 
     @contextmanager
     def room(self, most: int) -> Generator[None]:
-        """Forgets everything, and keeps up to `most` bytes until the end of the block, and nothing after it."""
+        """Empties the cache, and lets it hold up to `most` bytes within the block. It is emptied again at the end."""
         self._most, self._bytes, self._values = most, 0, {}
         try:
             yield
@@ -30,7 +30,7 @@ class Kept:
             self._most, self._bytes, self._values = USUAL_BYTES, 0, {}
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
-        """Keeps a value of `size` bytes."""
+        """Adds a value of `size` bytes."""
         with self._lock:
             self._drop(key)
             self._values[key] = value, size + ENTRY_BYTES
@@ -44,7 +44,7 @@ class Kept:
         return None if found is None else found[0]
 
     def take(self, key: Hashable) -> Any:
-        """Returns the value and forgets it."""
+        """Removes the value and returns it; None if there is none."""
         with self._lock:
             return self._drop(key)
 
@@ -54,4 +54,4 @@ class Kept:
         return value
 
 
-KEPT = Kept()
+ROW_CACHE = RowCache()
