@@ -162,13 +162,13 @@ class TrainJobs(Jobs):
 
     def trainjob(self, *arguments: str, code: int = 0) -> str:
         """The output of a command on the jobs, as a user gives it on this machine; its errors if it has to fail."""
-        done = subprocess.run(**self._command(*arguments), capture_output=True, text=True, timeout=LONG)
+        done = subprocess.run(**self.command(*arguments), capture_output=True, text=True, timeout=LONG)
         assert done.returncode == code, (done.stdout, done.stderr)
         return done.stderr if code else done.stdout
 
     def ray_version(self, name: str = "job") -> str:
         """The version that Ray's dashboard tells a browser, which has no token of Ray's."""
-        command = self._command("dashboard", name, "--no-browser")
+        command = self.command("dashboard", name, "--no-browser")
         with subprocess.Popen(**command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None
@@ -181,7 +181,8 @@ class TrainJobs(Jobs):
                 process.send_signal(signal.SIGINT)
                 process.wait(timeout=30)
 
-    def _command(self, *arguments: str) -> dict[str, Any]:
+    def command(self, *arguments: str) -> dict[str, Any]:
+        """Arguments for `subprocess` to run a command on the jobs, as a user gives it on this machine."""
         return {
             "args": [sys.executable, "-m", "trainjob", *arguments, "--namespace", self.namespace],
             "env": os.environ | self.credentials() | {"KUBECONFIG": str(self.cluster.kubeconfig)},
