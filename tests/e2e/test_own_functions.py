@@ -1,6 +1,8 @@
-"""Training functions of a user's own, on two pods."""
+"""Training functions of a user's own, on two pods; one of them comes from a folder that `submit --code` uploads."""
 
 import json
+from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -52,9 +54,18 @@ FILLS_MEMORY = """
 
 
 @pytest.mark.core
-def test_a_suspended_job_gives_its_pods_back_goes_on_later_and_fails_for_its_own_exception(jobs: TrainJobs) -> None:
-    jobs.submit_function(RAISES_ONCE_RESUMED, {"slope": 2}, retries=1)
-    jobs.until_true(lambda status: status.get("training", {}).get("metrics", {}).get("epoch", 0) >= 3, "epoch 3")
+def test_a_suspended_job_gives_its_pods_back_goes_on_later_and_fails_for_its_own_exception(
+    jobs: TrainJobs, tmp_path: Path
+) -> None:
+    folder, file = tmp_path / "code", tmp_path / "trainjob.yaml"
+    folder.mkdir()
+    (folder / "own.py").write_text(dedent(RAISES_ONCE_RESUMED))
+    file.write_text(json.dumps(jobs.function({"slope": 2}, retries=1)))
+    uploaded = jobs.trainjob("submit", str(file), "--code", str(folder)).splitlines()[0]
+    status = jobs.until_true(
+        lambda status: status.get("training", {}).get("metrics", {}).get("epoch", 0) >= 3, "epoch 3"
+    )
+    assert uploaded.endswith(f"/{status['training']['code'].removeprefix('sha256:')}.tar.gz")
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
     jobs.until_phase("Suspended")
     eventually(lambda: not _ray_pods(jobs), LONG, lambda: f"pods are left: {_ray_pods(jobs)}")

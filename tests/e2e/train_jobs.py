@@ -91,14 +91,19 @@ class TrainJobs(Jobs):
 
     def submit_function(self, code: str, config: dict[str, Any] | None = None, **spec: Any) -> None:
         """A TrainJob of `train_loop` in a module with this code; `spec` has fields besides."""
-        manifest = document("job")
-        manifest["spec"] = {
-            "model": {"function": {"name": "own:train_loop", "config": config or {}}},
-            "workers": {"count": 2},
-            "storage": self.storage(),
-            "pods": self.module("own", code),
-        } | spec
+        manifest = self.function(config or {}, pods=self.module("own", code), **spec)
         self.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+
+    def function(self, config: dict[str, Any], **spec: Any) -> dict[str, Any]:
+        """A TrainJob of `train_loop` in a module `own`; `spec` has fields besides."""
+        return document("job") | {
+            "spec": {
+                "model": {"function": {"name": "own:train_loop", "config": config}},
+                "workers": {"count": 2},
+                "storage": self.storage(),
+            }
+            | spec
+        }
 
     def module(self, name: str, code: str) -> dict[str, Any]:
         """A job's `pods` where Python finds a module `name` with this code, which a ConfigMap holds."""
