@@ -52,10 +52,10 @@ def next_steps(job: Job, options: str = "") -> list[str]:
     name = f"{job.name}{options}"
     best = job.status.training.best_checkpoint if job.status.training is not None else None
     match job.status.phase:
-        case "Succeeded" if best is not None and best.uri and not best.uri.startswith("/"):
+        case "Succeeded" if best is not None and best.uri:
             return [f"trainjob predict {name} DATA", f"trainjob pull {name}"]
         case "Succeeded":
-            return [f"trainjob logs {name}"]
+            return [f"trainjob logs {name}", f"trainjob pull {name} --what all"]
         case "Failed":
             return [
                 f"trainjob logs {name}   # the driver's log",

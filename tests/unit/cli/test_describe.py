@@ -117,6 +117,8 @@ def test_a_success_shows_scores_and_how_to_use_the_model():
     assert "Metrics     test_f1 0.2500" in lines
     assert "Best        step 1,200, validation_f1 0.5000: s3://r/c" in lines
     assert lines[-2:] == ["  trainjob predict tags -n team DATA", "  trainjob pull tags -n team"]
+    of_a_function = described(job(phase="Succeeded", reason="Succeeded", training={"stage": "Finished"}, **times))
+    assert of_a_function[-1] == "  trainjob pull tags -n team --what all"
 
 
 def test_a_status_that_cannot_be_read_says_so():
