@@ -92,6 +92,13 @@ def parse(
         return _document(roots[0] if roots else None, position, at)
 
 
+def as_yaml_file(*documents: Any, in_one_line: bool = False) -> str:
+    """YAML documents that are read back as they are, here and by Kubernetes. Raises YAMLError for values that YAML does
+    not have."""
+    style: dict[str, Any] = {"default_flow_style": True, "width": 10**9} if in_one_line else {}
+    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **style)
+
+
 def parse_all(text: str, position: Callable[[int, int | None], Position]) -> list[Document]:
     """Parses all YAML documents that are not empty. Raises InvalidDocument."""
 
@@ -166,6 +173,10 @@ class _Loader(yaml.SafeLoader):
     bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes texts that PyYAML would not, and that Kubernetes reads as something else, such as y and 1e3."""
+
+
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {
     "bool": (r"y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
@@ -175,7 +186,8 @@ _SCALARS = {
     "merge": (r"<<", "<"),
 }
 for _name, (_pattern, _first) in _SCALARS.items():
-    _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), list(_first))
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), list(_first))
 _KNOWN_TAGS = {_TAG + name for name in ("map", "seq", "str", "bool", "null", "int", "float")}
 
 

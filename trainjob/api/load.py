@@ -12,7 +12,16 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from trainjob.api.defaults import with_defaults
-from trainjob.api.document import Document, FieldPath, InvalidDocument, Position, Problem, parse, value_at
+from trainjob.api.document import (
+    Document,
+    FieldPath,
+    InvalidDocument,
+    Position,
+    Problem,
+    as_yaml_file,
+    parse,
+    value_at,
+)
 from trainjob.api.names import KIND
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
@@ -82,7 +91,7 @@ def read_document(path: Path, kind: str | None = None) -> Document:
 def as_text(content: Mapping[str, Any]) -> str:
     """The content of a file as YAML. Raises InvalidDocument for values that YAML does not have."""
     try:
-        return yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+        return as_yaml_file(dict(content))
     except yaml.YAMLError as error:
         reason = " ".join(str(part) for part in error.args)
         problem = Problem(Position(0, KIND), (), f"has a value that YAML does not have: {reason}")

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from trainjob.api.document import as_yaml_file
 from trainjob.cli.output import printable, printable_json
 from trainjob.formatting import score
 
@@ -108,7 +107,7 @@ def print_documents(jobs: Iterable["Job"], output: "Format", is_list: bool) -> N
     if output == "json":
         print(printable_json(json.dumps(shown, indent=4, ensure_ascii=False)))
     else:
-        print(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True), end="")
+        print(as_yaml_file(shown), end="")
 
 
 def _without_managers(document: dict[str, Any]) -> dict[str, Any]:

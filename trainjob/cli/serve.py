@@ -89,8 +89,7 @@ def _shown(host: str) -> str:
 
 def _manifest(run: "Folder", variant: str | None, overrides: list[str]) -> str:
     """The RayService and, before it, the NetworkPolicy of its pods, in YAML."""
-    import yaml
-
+    from trainjob.api.document import as_yaml_file
     from trainjob.serving.config import ENVIRONMENT, PORT, Served, serve_config
     from trainjob_operator.network_policy import serving_policy
     from trainjob_operator.ray_service import ray_service
@@ -111,7 +110,7 @@ def _manifest(run: "Folder", variant: str | None, overrides: list[str]) -> str:
         serving_policy(job, settings.network, PORT),
         ray_service(job, settings, cpus, config, ENVIRONMENT),
     ]
-    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
+    return as_yaml_file(*documents)
 
 
 def _job(run: "Folder", overrides: list[str]) -> "TrainJob":

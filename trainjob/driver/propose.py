@@ -8,9 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
-
 from trainjob.api import TrainJob
+from trainjob.api.document import as_yaml_file
 from trainjob.api.load import trainjob_of
 from trainjob.driver.check import CheckedData, check_data
 from trainjob.errors import DataError, UserError
@@ -102,7 +101,7 @@ def _lines(document: dict[str, Any], chosen: Proposal, checked: CheckedData | No
 
 
 def _flow(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**9, sort_keys=False)
+    text = as_yaml_file(value, in_one_line=True)
     return text.strip().removesuffix("...").strip()
 
 

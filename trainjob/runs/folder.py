@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import yaml
 
 from trainjob.api import Baselines, TrainJob
+from trainjob.api.document import as_yaml_file
 from trainjob.api.names import run_name
 from trainjob.errors import UserError, listed, notify
 from trainjob.redaction import redacted
@@ -116,7 +117,7 @@ def begin_attempt(run: Folder, job: TrainJob) -> Attempts:
 
 def write_job(run: Folder, job: TrainJob) -> None:
     """Writes the run's TrainJob."""
-    run.write(TRAINJOB, yaml.safe_dump(to_dict(job), sort_keys=False, allow_unicode=True).encode())
+    run.write(TRAINJOB, as_yaml_file(to_dict(job)).encode())
 
 
 def read_job(run: Folder) -> TrainJob:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from trainjob_files import GOOD, write
 
-from trainjob.api.document import InvalidDocument
-from trainjob.api.load import load_trainjob
+from trainjob.api.document import InvalidDocument, as_yaml_file, parse
+from trainjob.api.load import load_trainjob, position_in_content, trainjob_of
 
 
 def test_reads_a_trainjob_with_defaults(tmp_path: Path) -> None:
@@ -153,3 +153,14 @@ def test_the_trainjob_is_taken_out_of_a_file_of_other_documents(tmp_path: Path, 
 def test_lines_are_those_of_the_whole_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidDocument, match=r":20  spec\.training\.epochs  must be at least 1"):
         load_trainjob(write(tmp_path, OTHERS + GOOD.replace("epochs: 3", "epochs: 0")))
+
+
+@pytest.mark.parametrize("label", ["y", "N", "1e3", "017", "0o17", "2026-11-28", "", "größe: m #1"])
+def test_texts_in_content_stay_texts(label: str) -> None:
+    dataset = {"train": {"uri": "data.csv"}, "text": ["text"], "label": label}
+    spec = {"model": {"textClassifier": {"encoder": {}}}, "dataset": dataset}
+    content = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "n"}, "spec": spec}
+    if label:
+        assert trainjob_of(content).spec.dataset.label == label
+    written = {"label": label, "rate": 1e-5, "rows": 3}
+    assert parse(as_yaml_file(written), position_in_content).data == written
