@@ -161,6 +161,8 @@ def test_texts_in_content_stay_texts(label: str) -> None:
     spec = {"model": {"textClassifier": {"encoder": {}}}, "dataset": dataset}
     content = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "n"}, "spec": spec}
     if label:
-        assert trainjob_of(content).spec.dataset.label == label
+        read = trainjob_of(content).spec.dataset
+        assert read is not None
+        assert read.label == label
     written = {"label": label, "rate": 1e-5, "rows": 3}
     assert parse(as_yaml_file(written), position_in_content).data == written

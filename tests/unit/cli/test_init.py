@@ -102,6 +102,18 @@ def test_texts(tmp_path: Path) -> None:
     assert "GUESSED: a language model learns the texts" in text
 
 
+def test_numbers_of_texts(tmp_path: Path) -> None:
+    words = ["red", "old", "bicycle", "with", "new", "wheels"]
+    rows = [[" ".join(CHANCE.choices(words, k=6)), number / 7, number % 5] for number in range(60)]
+    data = write(tmp_path / "offers.csv", ["offer", "price", "stars"], rows)
+    spec, text = proposal(tmp_path, data, "--label", "price")
+    assert spec["model"] == {"textRegressor": {"encoder": {}}}
+    assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["offer"], "price")
+    assert "# Not read: stars.\n" in text
+    assert "textClassifier" in proposal(tmp_path, data, "--label", "stars")[0]["model"]
+    assert "textRegressor" in proposal(tmp_path, data, "--label", "stars", "--kind", "textRegressor")[0]["model"]
+
+
 @pytest.mark.filterwarnings("ignore::trainjob.errors.Notice")
 def test_images(tmp_path: Path) -> None:
     spec, text = proposal(tmp_path, write_digits(tmp_path / "digits"))
@@ -140,7 +152,7 @@ def test_odd_names_stay_in_their_places(tmp_path: Path) -> None:
         ("", [], "is empty: not even a header"),
         ("a,b\n", [], "has no rows that can be read"),
         ("a,label\n1,x\n2,y\n", ["--label", "lable"], "did you mean label?"),
-        ("a,label\n1,x\n2,y\n", ["--kind", "svm"], "must be one of textClassifier, imageClassifier, tableClassifier"),
+        ("a,label\n1,x\n2,y\n", ["--kind", "svm"], "must be one of textClassifier, textRegressor, imageClassifier"),
         ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableRegressor"], "the column with the number to predict is not clear"),
         ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableRegressor", "--label", "b"], '"b" does not hold numbers'),
         ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableClassifier", "--label", "a"], '"a" has its own value in most rows'),

@@ -128,6 +128,10 @@ def test_columns_that_must_be_asked_about_are_refused(tmp_path: Path) -> None:
     file = write_customers(tmp_path / "rows.csv", age={number: f"{number},5" for number in range(200)})
     with pytest.raises(DataError, match=r'"age" holds numbers in a spelling that is not read, such as 1,234\.50'):
         fit(spec_of(file))
+    for spelling in ("${}", "{} €", "{}%", "3.{}.2026"):
+        write_customers(file, age={number: spelling.format(10 + number % 3) for number in range(200)})
+        with pytest.raises(DataError, match=r'"age" holds numbers .* or dates such as 31\.12\.2026'):
+            fit(spec_of(file))
     file.write_text("a,a,label\n1,2,x\n3,4,y\n")
     with pytest.raises(DataError, match='has 2 columns "a": rename all but one'):
         fit(spec_of(file))

@@ -128,18 +128,31 @@ def test_losses(loss: dict[str, Any], expected: list[float]) -> None:
 
 
 def test_labels_that_are_no_numbers_are_named_with_their_rows(data: Path, tmp_path: Path) -> None:
-    lines = ["a,1", "b,twelve", 'c,"1,234"', "d,", "e,nan", "f,inf", "g,1e3", "h, -2.5 ", "i,1_000", "j,1e999"]
+    lines = [
+        "a,1",
+        "b,twelve",
+        'c,"1,234"',
+        "d,",
+        "e,nan",
+        "f,inf",
+        "g,1e3",
+        "h, -2.5 ",
+        "i,1_000",
+        "j,1e999",
+        "k,-1e308",
+    ]
     (tmp_path / "train.csv").write_text("\n".join(["text,points", *lines]))
     write_points(tmp_path / "test.csv", 9, 2)
     with pytest.raises(DataError) as caught:
         fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
     found = str(caught.value)
-    assert "7 of 10 rows cannot be used" in found
+    assert "8 of 11 rows cannot be used" in found
     assert '3 rows: the label (column "points") is not a number' in found
     assert 'row 2: "twelve"' in found
     assert 'row 3: "1,234"; write it with a decimal point and without separators of thousands' in found
     assert 'row 4: the label (column "points") is empty' in found
     assert '3 rows: the label (column "points") is not a finite number' in found
+    assert 'row 11: the label (column "points") is beyond ±1e+100: "-1e308"' in found
     dropping = spec_of(tmp_path)
     dropping["dataset"] |= {"onBadRows": "drop", "validation": {"uri": str(tmp_path / "test.csv")}}
     assert fit(TrainJobSpec.model_validate(dropping)).rows["train"] == 3

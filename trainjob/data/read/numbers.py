@@ -11,20 +11,22 @@ from trainjob.errors import RowError
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WITH_COMMA = re.compile(r"[+-]?[\d.]*\d+(,\d+)+(\.\d+)?", re.ASCII)
+LARGEST = 1e100
+"""The squares of larger numbers, and their sums, could overflow."""
 _NOT_FINITE = ("nan", "inf", "infinity")
 _LONGEST = 60
 
 
 def read_numbers(rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
-    """The rows with a finite number in `column`, and these numbers, float64 [n]. `on_bad` is called for each other
-    row; NaN in a column of numbers is an empty cell."""
+    """The rows with a number within ±LARGEST in `column`, and these numbers, float64 [n]. `on_bad` is called for each
+    other row; NaN in a column of numbers is an empty cell."""
     texts = as_text(rows.table[column], column, rows.where).combine_chunks()
     encoded = texts.dictionary_encode("encode")
     names = [(name or "").strip() for name in encoded.dictionary.to_pylist()]
     numbers = np.array([float(name) if _NUMBER.fullmatch(name) else math.nan for name in names], np.float64)
     indices = as_numpy(encoded.indices)
     found = numbers[indices]
-    usable = np.isfinite(found)
+    usable = np.abs(found) <= LARGEST
     for index in np.flatnonzero(~usable).tolist():
         on_bad(_error(rows, column, index, names[indices[index]]))
     return rows.take(np.flatnonzero(usable)), found[usable]
@@ -36,9 +38,12 @@ def _error(rows: Rows, column: str, index: int, text: str) -> RowError:
         kind = f'the label (column "{column}") is empty'
         return RowError(f"{location}: {kind}: fill it in or drop the row", location, kind)
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    if text.lstrip("+-").lower() in _NOT_FINITE or _NUMBER.fullmatch(text):
+    if text.lstrip("+-").lower() in _NOT_FINITE or (_NUMBER.fullmatch(text) and math.isinf(float(text))):
         kind = f'the label (column "{column}") is not a finite number'
         return RowError(f'{location}: {kind}: "{shown}"; fill it in or drop the row', location, kind, f'"{shown}"')
+    if _NUMBER.fullmatch(text):
+        kind = f'the label (column "{column}") is beyond ±{LARGEST:g}'
+        return RowError(f'{location}: {kind}: "{shown}"; correct it or drop the row', location, kind, f'"{shown}"')
     has_comma = _WITH_COMMA.fullmatch(text) is not None
     advice = "; write it with a decimal point and without separators of thousands" if has_comma else ""
     kind = f'the label (column "{column}") is not a number'

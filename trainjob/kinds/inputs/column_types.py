@@ -23,7 +23,8 @@ MOST_WORDS = 10_000
 FEW_WORDS = 20
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
-_CODE, _LOOKS_LIKE_NUMBER = r"^[+-]?0\d", r"^[^\pL]{0,3}\d[\d.,' ]*[.,]\d+[^\pL]{0,3}$"
+_CODE = r"^[+-]?0\d"
+_LOOKS_LIKE_NUMBER = r"^[^\pL]{0,3}\d[\d.,' ]*[.,]\d+[^\pL]{0,3}$|^[+-]?\p{Sc} ?\d+$|^[+-]?\d+ ?[\p{Sc}%]$"
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Found:
     dates: int = 0
     flags: int = 0
     like_numbers: int = 0
-    """Cells such as 1.234,50 or $ 12.50."""
+    """Cells such as 1.234,50, $ 12.50, 3 € and 31.12.2026, which cannot be read."""
     has_codes: bool = False
     """Whether a number begins with a zero, as postal codes do."""
     words: set[str] | None = field(default_factory=set[str])
@@ -55,7 +56,8 @@ class Found:
         if found.others:
             found.dates = int(np.sum(~np.isnan(as_days(cells)[0])))
             found.flags = int(np.sum(~np.isnan(as_flags(cells)[0]) & is_other))
-            found.like_numbers = pc.sum(pc.match_substring_regex(cells, _LOOKS_LIKE_NUMBER)).as_py() or 0
+            looks_like_number = pc.match_substring_regex(cells, _LOOKS_LIKE_NUMBER).to_numpy(zero_copy_only=False)
+            found.like_numbers = int(np.sum(looks_like_number.astype(bool) & is_other))
         if len(cells):
             counts = bool((np.diff(numbers) == 1).all())
             found.ends = (float(numbers[0]), float(numbers[-1])) if counts else (np.nan, np.nan)
@@ -97,8 +99,9 @@ class Found:
             return "date", ""
         if self.numbers + self.like_numbers >= SHARE * known and not self.has_codes:
             raise DataError(
-                f'the column "{name}" holds numbers in a spelling that is not read, such as 1,234.50 or 12,5 or $3: '
-                f"write them as 1234.50, or set dataset.columns to {{{name}: category}} or {{{name}: ignore}}"
+                f'the column "{name}" holds numbers in a spelling that is not read, such as 1,234.50 or 12,5 or $3, '
+                "or dates such as 31.12.2026: write them as 1234.50 and 2026-12-31, or set "
+                f"dataset.columns to {{{name}: category}} or {{{name}: ignore}}"
             )
         if self.words is None or len(self.words) > max(FEW_WORDS, known / 2):
             return "ignore", "identifiers or texts: most rows have a value of their own"

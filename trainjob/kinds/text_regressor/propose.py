@@ -1,0 +1,23 @@
+"""Proposes a text regressor for data of which nothing is known."""
+
+from trainjob.kinds.look import Look, Proposal, Unsuitable
+
+
+def propose(look: Look, label: str | None) -> Proposal:
+    """Raises Unsuitable for data without texts, and where the label is not clear or is no number."""
+    if look.has_images or not look.texts:
+        raise Unsuitable("no column holds texts of several words")
+    label = look.number_label(label)
+    texts = [name for name in look.texts if name != label]
+    others = [name for name in look.columns if name not in (*texts, label)]
+    return Proposal(
+        fit=0 if look.columns[label].classes is not None else 2,
+        model={"textRegressor": {"encoder": {}}},
+        dataset={"text": texts, "label": label},
+        training={"epochs": 10, "earlyStopping": {"patience": 3}},
+        comments={
+            "model": "trained from scratch; `pretrained: distilbert/distilbert-base-uncased` instead knows English",
+            "text": "joined by a space" if len(texts) > 1 else "",
+        },
+        notes=[f"Not read: {', '.join(others)}."] if others else [],
+    )
