@@ -69,9 +69,9 @@ class VolumeReader:
 
     def start(self) -> None:
         """Starts the pod and waits until it runs. Raises ClusterError if it does not start."""
-        self._on_wait("a pod starts that reads the volume")
         try:
             self._create()
+            self._on_wait("a pod starts that reads the volume")
             self._pod = self._wait()
         except BaseException:
             self.delete()
