@@ -9,8 +9,8 @@ from functools import partial
 
 from aiohttp import ClientError
 
-from trainjob.api.resources import PODS, TRAIN_JOBS, Resource
-from trainjob_operator.api import POLICIES, POLICY_BINDINGS, RAY_JOBS, Api, ApiError
+from trainjob.api.resources import PODS, RAY_JOBS, TRAIN_JOBS, Resource
+from trainjob_operator.api import POLICIES, POLICY_BINDINGS, Api, ApiError
 
 RETRY_SECONDS = 5.0
 """Time between two checks at startup."""

@@ -23,7 +23,6 @@ from trainjob.api.resources import METADATA, Resource
 from trainjob.errors import UserError
 from trainjob_operator.names import MANAGER
 
-RAY_JOBS = Resource("/apis/ray.io/v1", "rayjobs")
 NETWORK_POLICIES = Resource("/apis/networking.k8s.io/v1", "networkpolicies")
 WORKLOADS = Resource("/apis/kueue.x-k8s.io/v1beta2", "workloads")
 POLICIES = Resource("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies")

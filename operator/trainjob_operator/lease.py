@@ -8,10 +8,9 @@ from typing import Any
 from uuid import uuid4
 
 from trainjob.api.cluster import KubernetesObject
-from trainjob.api.resources import Resource
+from trainjob.api.resources import LEASES
 from trainjob_operator.api import Api
 
-LEASES = Resource("/apis/coordination.k8s.io/v1", "leases")
 NAME = "trainjob-operator"
 
 LEASE_SECONDS = 15

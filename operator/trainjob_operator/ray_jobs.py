@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import UID_LABEL
+from trainjob.api.resources import RAY_JOBS
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob_operator.api import NETWORK_POLICIES, RAY_JOBS, Api, ApiError
+from trainjob_operator.api import NETWORK_POLICIES, Api, ApiError
 from trainjob_operator.drift import first_drift, has_drifted
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import DIGEST_ANNOTATION, QUEUE_LABEL, REQUESTED_WORKERS_ANNOTATION, ray_job_name

@@ -15,8 +15,7 @@ from kubernetes.aio.config.incluster_config import load_incluster_config
 from pydantic_core import from_json
 
 from trainjob.api.names import UID_LABEL
-from trainjob.api.resources import PODS
-from trainjob_operator.api import RAY_JOBS
+from trainjob.api.resources import PODS, RAY_JOBS
 
 WATCH_RETRY_SECONDS = 1.0
 """Delay after a watch, or all of them, has failed. Kopf itself has retried a refused watch for a minute by then."""

@@ -20,11 +20,11 @@ from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from tcp_proxy import proxy_to
 from trainjob.api.cluster import KubernetesObject
-from trainjob.api.resources import TRAIN_JOBS, Resource
+from trainjob.api.resources import LEASES, TRAIN_JOBS, Resource
 from trainjob.api.trainjob_status import read_status
 from trainjob_operator.api import Api, ApiError, writes_only_while
 from trainjob_operator.events import Recorder
-from trainjob_operator.lease import LEASES, NAME, Lease
+from trainjob_operator.lease import NAME, Lease
 from trainjob_operator.reconcile import Reconciler
 from trainjob_operator.settings import Settings
 from trainjob_operator.train_job import status_patch

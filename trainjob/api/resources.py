@@ -32,6 +32,10 @@ TRAIN_JOBS = Resource(f"/apis/{GROUP}/{VERSION}", PLURAL)
 PODS = Resource("/api/v1", "pods")
 SECRETS = Resource("/api/v1", "secrets")
 EVENTS = Resource("/api/v1", "events")
+NODES = Resource("/api/v1", "nodes")
+JOBS = Resource("/apis/batch/v1", "jobs")
+LEASES = Resource("/apis/coordination.k8s.io/v1", "leases")
+RAY_JOBS = Resource("/apis/ray.io/v1", "rayjobs")
 
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """In the header Accept: a list of objects with their metadata alone."""

@@ -4,14 +4,13 @@ from base64 import b64decode
 
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import UID_LABEL
-from trainjob.api.resources import PODS, Resource
+from trainjob.api.resources import PODS, SECRETS
 from trainjob.cluster.client import Client
 from trainjob.cluster.connection import NotFound
 from trainjob.cluster.errors import ClusterError
 from trainjob.cluster.job import Job
 
 DASHBOARD_PORT = 8265
-_SECRETS = Resource("/api/v1", "secrets")
 _TOKEN = "RAY_AUTH_TOKEN"
 """Variable of Ray's token, which KubeRay sets from a Secret."""
 
@@ -57,6 +56,6 @@ def ray_token(client: Client, head: KubernetesObject) -> str | None:
         for variable in container.get("env") or ():
             source = (variable.get("valueFrom") or {}).get("secretKeyRef")
             if variable["name"] == _TOKEN and source is not None:
-                secret = client.connection.request("GET", _SECRETS, head["metadata"]["namespace"], source["name"])
+                secret = client.connection.request("GET", SECRETS, head["metadata"]["namespace"], source["name"])
                 return b64decode(secret["data"][source["key"]]).decode()
     return None

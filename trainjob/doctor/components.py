@@ -10,7 +10,7 @@ from typing import Any
 
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import GROUP, KIND, VERSION
-from trainjob.api.resources import Resource
+from trainjob.api.resources import LEASES, Resource
 from trainjob.cluster.connection import Connection, NotFound
 from trainjob.cluster.errors import ClusterError, NotPermitted
 from trainjob.doctor.findings import Finding, ok, unknown, wrong
@@ -20,7 +20,6 @@ from trainjob_operator.settings import Network
 OLDEST_KUBERNETES = (1, 30)
 OLDEST_KUBERAY = (1, 5, 1)
 """Its first version with Ray's tokens."""
-_LEASES = Resource("/apis/coordination.k8s.io/v1", "leases")
 _LEASE = "trainjob-operator"
 _RENEWED_SECONDS = 60
 _RENEWAL_SECONDS = 5.0
@@ -176,7 +175,7 @@ def _lease_problem(subject: Subject) -> str:
     """Why no replica leads; empty if one does, or if this cannot be seen."""
 
     def lease() -> KubernetesObject:
-        return subject.connection.request("GET", _LEASES, subject.installation.namespace, _LEASE)
+        return subject.connection.request("GET", LEASES, subject.installation.namespace, _LEASE)
 
     try:
         first = lease()

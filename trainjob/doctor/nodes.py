@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kubernetes.utils.quantity import parse_quantity
-
 from trainjob.api.cluster import KubernetesObject
-from trainjob.api.resources import Resource
+from trainjob.api.numbers import amount_of
+from trainjob.api.resources import NODES
 from trainjob.cluster.errors import NotPermitted
 from trainjob.doctor.findings import Finding, ok, unknown, wrong
 from trainjob.doctor.installation import Subject
@@ -19,7 +18,7 @@ _REPELLING = ("NoSchedule", "NoExecute")
 
 def nodes(subject: Subject) -> Iterator[Finding]:
     try:
-        found = subject.connection.request("GET", Resource("/api/v1", "nodes"), None).get("items") or []
+        found = subject.connection.request("GET", NODES, None).get("items") or []
     except NotPermitted as error:
         yield unknown("nodes", str(error))
         return
@@ -97,7 +96,7 @@ def allocatable(node: KubernetesObject) -> dict[str, Any]:
 
 
 def _amount(found: Sequence[KubernetesObject], resource: str) -> int:
-    return sum(int(parse_quantity(allocatable(node).get(resource, 0))) for node in found)
+    return sum(int(amount_of(str(allocatable(node).get(resource, 0)))) for node in found)
 
 
 def taints_of(node: KubernetesObject) -> list[dict[str, str]]:

@@ -1,30 +1,25 @@
 """A short-lived pod like a job's own: can its image be pulled, and its storage be written and read?"""
 
-import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 from trainjob.api.cluster import STORAGE_PATH, KubernetesObject
-from trainjob.api.resources import EVENTS, PODS, Resource
 from trainjob.api.status_reasons import explanation
 from trainjob.api.storage import Storage
-from trainjob.cluster.connection import NotFound
-from trainjob.cluster.errors import ClusterUnreachable, NotPermitted
+from trainjob.cluster.errors import NotPermitted
+from trainjob.cluster.short_lived_pod import FINAL_REASONS, ShortLivedPod
 from trainjob.doctor.findings import Finding, ok, unknown, wrong
 from trainjob.doctor.installation import Subject
 from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.pods import resources, serving_spec
 from trainjob_operator.settings import Settings
 
-_JOBS = Resource("/apis/batch/v1", "jobs")
 _CONTAINER = "doctor"
 _PAUSE_SECONDS = 1.0
 _LATEST_SECONDS = 30
-"""How long after the wait the cluster itself ends the pod, and then deletes it, if this process cannot."""
-_FINAL_REASONS = ("CreateContainerConfigError", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-_IMAGE_REASONS = ("ErrImagePull", *_FINAL_REASONS[1:])
+"""How long after the wait the cluster itself ends the pod, if this process cannot."""
+_IMAGE_REASONS = ("ErrImagePull", *FINAL_REASONS[1:])
 
 STORAGE_FAILED = 3
 """Exit code of the program."""
@@ -77,29 +72,16 @@ def probe(subject: Subject, seconds: int, on_wait: Callable[[str], None]) -> Ite
             "storage", "neither a TrainJob nor the operator's settings name one", "trainjob doctor --storage URI"
         )
     pod = probe_pod(subject, _path(storage))
-    name = f"trainjob-doctor-{secrets.token_hex(4)}"
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "labels": pod["metadata"]["labels"]},
-        "spec": {
-            "backoffLimit": 0,
-            "activeDeadlineSeconds": seconds + _LATEST_SECONDS,
-            "ttlSecondsAfterFinished": _LATEST_SECONDS,
-            "template": {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]},
-        },
-    }
+    labels = {"labels": pod["metadata"]["labels"]}
+    running = ShortLivedPod(subject.connection, subject.namespace, "trainjob-doctor")
     image = pod["spec"]["containers"][0]["image"]
     try:
-        subject.connection.request("POST", _JOBS, subject.namespace, body=job)
-        yield from outcome(image, storage, *_wait(subject, name, seconds, on_wait))
+        running.create({"metadata": labels, "spec": pod["spec"]}, labels, seconds + _LATEST_SECONDS)
+        yield from outcome(image, storage, *_wait(running, seconds, on_wait))
     except NotPermitted as error:
         yield unknown("image", f"no pod can be started to try it: {error}")
     finally:
-        with suppress(NotFound, NotPermitted, ClusterUnreachable):  # the cluster deletes it after its time
-            subject.connection.request(
-                "DELETE", _JOBS, subject.namespace, name, body={"propagationPolicy": "Background"}
-            )
+        running.delete()
 
 
 def _path(storage: Storage | None) -> str:
@@ -109,16 +91,14 @@ def _path(storage: Storage | None) -> str:
 
 
 def _wait(
-    subject: Subject, job: str, seconds: int, on_wait: Callable[[str], None]
+    running: ShortLivedPod, seconds: int, on_wait: Callable[[str], None]
 ) -> tuple[KubernetesObject | None, tuple[str, str] | None]:
     """The pod when it has ended, cannot start or the time is over, and why it has not started."""
     end, said = time.monotonic() + seconds, ""
     while True:
-        query = {"labelSelector": f"batch.kubernetes.io/job-name={job}"}
-        pods = subject.connection.request("GET", PODS, subject.namespace, query=query).get("items") or []
-        pod = pods[0] if pods else None
-        reason = _waiting(subject, pod) if pod is not None else None
-        is_final = reason is not None and reason[0] in _FINAL_REASONS
+        pod = running.find()
+        reason = _waiting(running, pod) if pod is not None else None
+        is_final = reason is not None and reason[0] in FINAL_REASONS
         if is_final or _ended(pod) is not None or time.monotonic() >= end:
             return pod, reason
         if (now := _standing(pod, reason)) != said:
@@ -136,15 +116,9 @@ def _standing(pod: KubernetesObject | None, reason: tuple[str, str] | None) -> s
     return "the pod runs" if is_running else "the pod starts; the first pull of an image may take minutes"
 
 
-def _waiting(subject: Subject, pod: KubernetesObject) -> tuple[str, str] | None:
+def _waiting(running: ShortLivedPod, pod: KubernetesObject) -> tuple[str, str] | None:
     """Reason and message if the pod waits for something."""
-    uid = pod["metadata"]["uid"]
-    try:
-        query = {"fieldSelector": f"involvedObject.uid={uid}"}
-        events = subject.connection.request("GET", EVENTS, subject.namespace, query=query).get("items") or []
-    except NotPermitted:
-        events = []
-    found = diagnose([pod], None, events)
+    found = diagnose([pod], None, running.events(pod))
     return (found[0].reason, found[0].message) if found else None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.numbers import amount_of
-from trainjob.api.resources import PODS, Resource
+from trainjob.api.resources import NODES, PODS, Resource
 from trainjob.cluster.connection import Connection
 from trainjob.cluster.errors import NotPermitted
 from trainjob.doctor.findings import Finding, ok, unknown, wrong
@@ -19,7 +19,6 @@ from trainjob_operator.errors import RayJobError
 from trainjob_operator.render import node_pool, render, with_storage
 from trainjob_operator.settings import NodePool, Settings
 
-NODES = Resource("/api/v1", "nodes")
 QUOTAS = Resource("/api/v1", "resourcequotas")
 _PAGE = 500
 _MIB = 2**20

@@ -44,7 +44,7 @@ class _VolumeFiles(AbstractFileSystem):
 
     def _open(self, path: str, mode: str = "rb", *_: Any, **__: Any) -> "_VolumeFile":
         if mode != "rb":
-            raise OSError(errno.EROFS, "the run's volume can only be read from here: pull the run to change it")
+            raise OSError("the run's volume can only be read from here: pull the run to change it")
         return _VolumeFile(self, path, block_size=BLOCK_BYTES, cache_type="none", size=self.info(path)["size"])
 
     def _get(self, action: str, path: str, **query: int) -> bytes:
