@@ -40,7 +40,20 @@ def reader_pod(head: KubernetesObject, folder: str) -> KubernetesObject:
     if "cpu" in container.get("resources", {}).get("limits", {}):
         amounts["limits"]["cpu"] = "1"
     mount = {"name": _STORAGE, "mountPath": STORAGE_PATH, "readOnly": True}
-    own = {"name": "reader", "command": command, "resources": amounts, "volumeMounts": [mount]}
+    connect = f"import socket; socket.create_connection(('127.0.0.1', {PORT}))"
+    probe = {
+        "exec": {"command": ["python", "-c", connect]},
+        "timeoutSeconds": 10,
+        "periodSeconds": 1,
+        "failureThreshold": 60,
+    }
+    own = {
+        "name": "reader",
+        "command": command,
+        "resources": amounts,
+        "startupProbe": probe,
+        "volumeMounts": [mount],
+    }
     return {name: head[name] for name in (*places, "serviceAccountName", "tolerations") if name in head} | {
         "automountServiceAccountToken": False,
         "containers": [{name: container[name] for name in kept if name in container} | own],
@@ -102,12 +115,12 @@ class VolumeReader:
         return found["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
 
     def _wait(self, reader: ShortLivedPod) -> KubernetesObject:
-        """The pod once it runs."""
+        """The pod once its server answers."""
         end, told = time.monotonic() + START_SECONDS, _STARTS
         while True:
             pod = reader.find()
             phase = None if pod is None else pod.get("status", {}).get("phase")
-            if pod is not None and phase == "Running":
+            if pod is not None and any(each["ready"] for each in pod.get("status", {}).get("containerStatuses", ())):
                 return pod
             reason, message = _waiting(pod, reader.events(pod))
             if reason in FINAL_REASONS or phase == "Failed" or time.monotonic() >= end:
