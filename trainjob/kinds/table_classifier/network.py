@@ -12,7 +12,7 @@ from torch.nn import functional
 from trainjob.api import StrictModel
 from trainjob.api import TableClassifier as Spec
 from trainjob.kinds.inputs.table import TableInput
-from trainjob.kinds.tabm import build_tabm, load_weights, save_weights
+from trainjob.kinds.tabm import SavedTabM, build_tabm, load_weights
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import Classifier, problem_type
 
@@ -30,7 +30,7 @@ class TableConfig(StrictModel):
     """Class names in the order of the logits."""
 
 
-class TableClassifier(Classifier[TabM]):
+class TableClassifier(SavedTabM[TableConfig], Classifier[TabM]):
     """The network that `config` describes."""
 
     def __init__(self, config: TableConfig, table: TableInput) -> None:
@@ -53,13 +53,6 @@ class TableClassifier(Classifier[TabM]):
             return functional.log_softmax(logits, dim=2).logsumexp(dim=1) - members
         yes, no = (functional.logsigmoid(each).logsumexp(dim=1) for each in (logits, -logits))
         return yes - no
-
-    def save(self, folder: Path) -> None:
-        save_weights(self.network, folder)
-        self.save_config(folder)
-
-    def save_config(self, folder: Path) -> None:
-        (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
 
 
 def build(spec: Spec, table: TableInput, target: OneClass) -> TableClassifier:

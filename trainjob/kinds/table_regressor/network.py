@@ -10,7 +10,7 @@ from torch import Tensor
 from trainjob.api import StrictModel
 from trainjob.api import TableRegressor as Spec
 from trainjob.kinds.inputs.table import TableInput
-from trainjob.kinds.tabm import build_tabm, load_weights, save_weights
+from trainjob.kinds.tabm import SavedTabM, build_tabm, load_weights
 from trainjob.models.trainable import Trainable
 
 MODEL_TYPE = "trainjob-table-regressor"
@@ -25,7 +25,7 @@ class TableConfig(StrictModel):
     """The TrainJob's `spec.model.tableRegressor`."""
 
 
-class TableRegressor(Trainable[TabM]):
+class TableRegressor(SavedTabM[TableConfig], Trainable[TabM]):
     """The network that `config` describes."""
 
     def __init__(self, config: TableConfig, table: TableInput) -> None:
@@ -38,13 +38,6 @@ class TableRegressor(Trainable[TabM]):
         member of the ensemble, [n, members, 1]; otherwise the mean of the members', [n, 1]."""
         answers = self.network(numbers, categories).float()
         return answers if self.training else answers.mean(dim=1)
-
-    def save(self, folder: Path) -> None:
-        save_weights(self.network, folder)
-        self.save_config(folder)
-
-    def save_config(self, folder: Path) -> None:
-        (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
 
 
 def build(spec: Spec, table: TableInput) -> TableRegressor:

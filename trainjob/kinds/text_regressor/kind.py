@@ -1,63 +1,27 @@
 """The text regressor: what `trainjob.kinds.kind.Kind` asks of it."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import Dataset, Source, TextRegressor
-from trainjob.data.first_pass.survey import FittedOn
-from trainjob.data.read.bad_rows import BadRows
-from trainjob.data.read.chunking import Mapper
-from trainjob.data.read.rows import SourcePart
-from trainjob.kinds.inputs.parts import table_parts
+from trainjob.api import TextRegressor
 from trainjob.kinds.inputs.text import TextInput
-from trainjob.kinds.inputs.text_fit import fit_texts
 from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.number import Number, NumberLabels
+from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
     from trainjob.models.classifier import Classifier
 
 
-class TextRegressorKind:
+class TextRegressorKind(TextKind):
     facts = TextRegressor.facts
-
-    def label_column(self, dataset: Dataset) -> str | None:
-        return dataset.label
-
-    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
-        return table_parts(source, endpoint, self.facts.field)
-
-    def fit(
-        self,
-        dataset: Dataset,
-        spec: TextRegressor,
-        train: Sequence[SourcePart],
-        seed: int,
-        mapped: Mapper,
-        bad: BadRows,
-        /,
-    ) -> FittedOn:
-        assert dataset.label is not None
-        return fit_texts(NumberLabels(dataset.label), dataset, spec, train, seed, mapped, bad)
-
-    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TextInput, Number]:
-        target = Number.load(state)
-        return TextInput.load(folder, state), target
+    label_reader = NumberLabels
+    target = Number
 
     def build(self, spec: TextRegressor, texts: TextInput, target: Number, as_stored: bool) -> "Classifier[Any]":
         from trainjob.kinds.text_classifier import network
         from trainjob.models.pretrained import NUMBER_CONFIG
 
         return network.build(spec, texts, NUMBER_CONFIG, as_stored)
-
-    def load(self, folder: Path, texts: TextInput) -> "Classifier[Any]":
-        from trainjob.kinds.text_classifier import network
-
-        return network.load(folder)
-
-    def worker_modules(self, spec: TextRegressor) -> list[str]:
-        return ["trainjob.kinds.text_classifier.network"]
 
 
 KIND: Kind = TextRegressorKind()

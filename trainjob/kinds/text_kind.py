@@ -1,0 +1,65 @@
+"""The part of a kind's code that is the same for all models that answer a text with a network of transformers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trainjob.api import Dataset, Source
+from trainjob.data.first_pass.survey import FittedOn, LabelReader
+from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.rows import SourcePart
+from trainjob.kinds.facts import Facts
+from trainjob.kinds.inputs.parts import table_parts
+from trainjob.kinds.inputs.text import TextInput
+from trainjob.kinds.inputs.text_fit import fit_texts
+from trainjob.kinds.text_network import TextNetwork
+
+if TYPE_CHECKING:
+    from trainjob.models.classifier import Classifier
+
+
+class TextKind(ABC):
+    """A kind that joins texts and a target. A subclass names the target and builds the network."""
+
+    facts: Facts
+    label_reader: ClassVar[type[Any]]
+    """A LabelReader, which takes the column's name."""
+    target: ClassVar[type[Any]]
+    """The Target, which `load` reads."""
+
+    def label_column(self, dataset: Dataset) -> str | None:
+        return dataset.label
+
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
+        return table_parts(source, endpoint, self.facts.field)
+
+    def fit(
+        self,
+        dataset: Dataset,
+        spec: TextNetwork,
+        train: Sequence[SourcePart],
+        seed: int,
+        mapped: Mapper,
+        bad: BadRows,
+        /,
+    ) -> FittedOn:
+        assert dataset.label is not None
+        labels: LabelReader = self.label_reader(dataset.label)
+        return fit_texts(labels, dataset, spec, train, seed, mapped, bad)
+
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TextInput, Any]:
+        target = self.target.load(state)
+        return TextInput.load(folder, state), target
+
+    @abstractmethod
+    def build(self, spec: Any, texts: TextInput, target: Any, as_stored: bool) -> "Classifier[Any]": ...
+
+    def load(self, folder: Path, texts: TextInput) -> "Classifier[Any]":
+        from trainjob.kinds.text_classifier import network
+
+        return network.load(folder)
+
+    def worker_modules(self, spec: TextNetwork) -> list[str]:
+        return ["trainjob.kinds.text_classifier.network"]
