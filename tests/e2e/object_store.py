@@ -40,9 +40,14 @@ class ObjectStore:
         with self.files.open_output_stream(path) as stream:
             stream.write(data)
 
+    @property
+    def credentials(self) -> dict[str, str]:
+        """Variables with which this machine reaches the store."""
+        return self.server.credentials | {"AWS_ENDPOINT_URL": self.server.endpoint}
+
     def trainjob(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs the `trainjob` command on this machine with the store's credentials."""
-        environment = os.environ | self.server.credentials | {"AWS_ENDPOINT_URL": self.server.endpoint}
+        environment = os.environ | self.credentials
         command = [sys.executable, "-m", "trainjob", *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 

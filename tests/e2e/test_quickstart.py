@@ -25,7 +25,7 @@ def test_the_same_file_trains_here_and_on_the_cluster(jobs: TrainJobs, tmp_path:
     jobs.cluster.kubectl(
         "config", "set-context", "--current", "--namespace", jobs.namespace, "--kubeconfig", kubeconfig
     )
-    environment = os.environ | jobs.credentials() | {"KUBECONFIG": str(kubeconfig)}
+    environment = os.environ | jobs.store.credentials | {"KUBECONFIG": str(kubeconfig)}
     run, *others = commands()
     assert [command[1] for command in others] == ["submit", "pull", "predict"]
     for command in (run, *others):

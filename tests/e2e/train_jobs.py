@@ -161,10 +161,6 @@ class TrainJobs(Jobs):
         found = self.cluster.find("pods", self.namespace, labels=selector)
         return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
-    def credentials(self) -> dict[str, str]:
-        """Variables with which this machine reaches the object store."""
-        return self.store.server.credentials | {"AWS_ENDPOINT_URL": self.store.server.endpoint}
-
     def trainjob(self, *arguments: str, code: int = 0) -> str:
         """The output of a command on the jobs, as a user gives it on this machine; its errors if it has to fail."""
         done = subprocess.run(**self.command(*arguments), capture_output=True, text=True, timeout=LONG)
@@ -190,7 +186,7 @@ class TrainJobs(Jobs):
         """Arguments for `subprocess` to run a command on the jobs, as a user gives it on this machine."""
         return {
             "args": [sys.executable, "-m", "trainjob", *arguments, "--namespace", self.namespace],
-            "env": os.environ | self.credentials() | {"KUBECONFIG": str(self.cluster.kubeconfig)},
+            "env": os.environ | self.store.credentials | {"KUBECONFIG": str(self.cluster.kubeconfig)},
         }
 
     @contextmanager
