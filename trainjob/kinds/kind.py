@@ -138,13 +138,14 @@ class Input(Protocol):
 class Target(Protocol):
     """The label of each row, and the form of an answer. It is fitted on the labels of the training rows.
 
-    Picklable, like an input.
+    Picklable, like an input. A target that derives from this class needs only what it has: the bodies here are those of
+    one without classes, statistics of labels, and baselines.
     """
 
     @property
     def classes(self) -> list[str]:
         """The classes that an answer chooses from, in the order of the outputs; empty where it chooses none."""
-        ...
+        return []
 
     @property
     def width(self) -> int:
@@ -153,7 +154,7 @@ class Target(Protocol):
 
     def sizes(self) -> dict[str, int]:
         """The counts for summaries and `/healthz`, such as {"classes": 10}; empty if there are none."""
-        ...
+        return {}
 
     def in_words(self) -> str | None:
         """One line on the labels of the training rows; None where they have none."""
@@ -161,11 +162,11 @@ class Target(Protocol):
 
     def lenient(self) -> "Target":
         """The same target, which also accepts labels that the first pass left out because too few rows have them."""
-        ...
+        return self
 
     def completed(self, labels: "np.ndarray") -> "Target":
         """The same target, completed with statistics of the training rows' labels [n, ...]."""
-        ...
+        return self
 
     def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
         """The rows with a usable label in `column`, and these labels [n, ...]. `on_bad` is called for each other
@@ -183,11 +184,11 @@ class Target(Protocol):
 
     def profile(self) -> dict[str, Any]:
         """Its fields of `DataProfile`: statistics of the training rows' labels."""
-        ...
+        return {}
 
     def notes(self) -> list[str]:
         """Sentences about oddities of the labels, for the user."""
-        ...
+        return []
 
     def labels(self, examples: "Examples", inputs: "Mapping[str, np.ndarray]") -> "np.ndarray":
         """The labels of a batch, [n, ...]. `inputs` is what `Input.batch` returned for the same examples: the next
@@ -220,26 +221,26 @@ class Target(Protocol):
 
     def constant(self, rows: int) -> "Guesses":
         """A baseline that looks at no row: the most frequent class or the mean, as often as there are `rows`."""
-        ...
+        raise ValueError("there are no baselines for this kind of model")
 
     def linear(self, features: Any, labels: "np.ndarray", held: Any) -> "Guesses":
         """A baseline that is linear in the features [n, f] of the training rows, whose labels are [n, ...]: its
         predictions for the rows with the features `held` [m, f]. Both may be sparse matrices of SciPy."""
-        ...
+        raise ValueError("there are no baselines for this kind of model")
 
     def boosted(self, predict: PredictByTrees) -> "Guesses":
         """A baseline of gradient boosted trees: the predictions of LightGBM with the objective of this target."""
-        ...
+        raise ValueError("there are no baselines for this kind of model")
 
     def decoded(self, predictions: "pa.Table") -> "pa.Table":
         """The predictions of `Objective.predictions` as they are stored: with names instead of indices."""
-        ...
+        return predictions
 
     @property
     def has_threshold(self) -> bool:
         """Whether the report chooses a threshold of the answers, for which the predictions of the validation rows are
         kept, too."""
-        ...
+        return False
 
     def save(self) -> dict[str, Any]:
         """The target's fields of preprocessor.json."""

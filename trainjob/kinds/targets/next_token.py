@@ -3,16 +3,15 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from trainjob.api import TrainJobSpec
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.kinds.causal_lm.packing import label_matrix
-from trainjob.kinds.kind import Guesses, PredictByTrees
+from trainjob.kinds.kind import Target
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,28 +23,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class NextToken:
+class NextToken(Target):
     """The label of a token is the next one of packed rows; the network has an output for each token that it knows."""
-
-    @property
-    def classes(self) -> list[str]:
-        return []
 
     @property
     def width(self) -> int:
         return 0
 
-    def sizes(self) -> dict[str, int]:
-        return {}
-
     def in_words(self) -> None:
         """Rows have no labels."""
-
-    def lenient(self) -> Self:
-        return self
-
-    def completed(self, labels: np.ndarray) -> Self:
-        return self
 
     def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         raise ValueError(f"no labels are read from {column}: the next token is the label")
@@ -57,12 +43,6 @@ class NextToken:
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
         """Equals that of one class without a name, of which runs of earlier versions keep the digest."""
         return json.dumps([""]).encode() + self.strata(labels, rows).tobytes()
-
-    def profile(self) -> dict[str, Any]:
-        return {}
-
-    def notes(self) -> list[str]:
-        return []
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """The token after each one, int64 [n, length]; IGNORED where none is learned."""
@@ -86,22 +66,6 @@ class NextToken:
     @property
     def judge(self) -> "Judge":
         raise ValueError("a language model predicts nothing for a row")
-
-    def constant(self, rows: int) -> Guesses:
-        raise ValueError("a language model has no baselines")
-
-    def linear(self, features: Any, labels: np.ndarray, held: Any) -> Guesses:
-        raise ValueError("a language model has no baselines")
-
-    def boosted(self, predict: PredictByTrees) -> Guesses:
-        raise ValueError("a language model has no baselines")
-
-    def decoded(self, predictions: pa.Table) -> pa.Table:
-        return predictions
-
-    @property
-    def has_threshold(self) -> bool:
-        return False
 
     def save(self) -> dict[str, Any]:
         return {}

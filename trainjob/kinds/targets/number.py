@@ -17,7 +17,7 @@ from trainjob.data.read.numbers import read_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import listed
 from trainjob.evaluation.number_estimates import NumberJudge
-from trainjob.kinds.kind import Guesses, PredictByTrees
+from trainjob.kinds.kind import Guesses, PredictByTrees, Target
 from trainjob.kinds.targets.number_reply import Number as NumberReply
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class NumberLabels:
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Target):
     """Labels are finite numbers; the network has one output, the standardized label."""
 
     edges: list[float]
@@ -84,22 +84,12 @@ class Number:
     """Training labels that lie far from the others; not saved."""
 
     @property
-    def classes(self) -> list[str]:
-        return []
-
-    @property
     def width(self) -> int:
         return 1
-
-    def sizes(self) -> dict[str, int]:
-        return {}
 
     def in_words(self) -> str:
         least, _, median, _, most = self.quantiles
         return f"labels of the training rows: from {least:g} to {most:g}, median {median:g}, mean {self.mean:g}"
-
-    def lenient(self) -> Self:
-        return self
 
     def completed(self, labels: np.ndarray) -> Self:
         """Takes mean and standard deviation, by which it standardizes, from labels float64 [n]."""
@@ -180,13 +170,6 @@ class Number:
 
     def boosted(self, predict: PredictByTrees) -> Guesses:
         return Guesses(predict({"objective": "regression"}))
-
-    def decoded(self, predictions: pa.Table) -> pa.Table:
-        return predictions
-
-    @property
-    def has_threshold(self) -> bool:
-        return False
 
     def save(self) -> dict[str, Any]:
         return {"edges": self.edges, "mean": self.mean, "std": self.std, "quantiles": self.quantiles}
