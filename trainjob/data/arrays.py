@@ -13,9 +13,10 @@ def as_numpy(array: pa.Array) -> np.ndarray:
 
 
 def as_arrow(array: np.ndarray) -> pa.Array:
-    """An array of numbers [n]."""
+    """An array of numbers [n], or of lists of k numbers [n, k]."""
     kind = pa.from_numpy_dtype(array.dtype)
-    return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(array))])
+    values = pa.Array.from_buffers(kind, array.size, [None, pa.py_buffer(np.ascontiguousarray(array))])
+    return values if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(values, array.shape[1])
 
 
 def as_lists(values: np.ndarray, lengths: np.ndarray) -> pa.ListArray:

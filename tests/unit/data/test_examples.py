@@ -1,9 +1,12 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from preprocessors import labels_of
 from trainjob.data import Examples
+from trainjob.data.arrays import as_arrow
+from trainjob.data.batches.batch import Batch
 
 
 def table(rows: list[list[int]], kind: pa.DataType) -> pa.Table:
@@ -56,3 +59,15 @@ def test_no_rows() -> None:
     assert len(examples) == 0
     assert examples.values.dtype == np.uint8
     assert examples.offsets.tolist() == [0]
+
+
+def test_several_numbers_as_the_label_of_a_row() -> None:
+    labels = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 0], [1, 1, 1]], np.float32)
+    whole = table(ROWS, pa.int32()).set_column(1, "label", as_arrow(labels))
+    chunked = pa.concat_tables([whole.slice(2, 1), whole.slice(0, 0), whole.slice(0, 2)])
+    assert labels_of(Examples.from_table(chunked)).tolist() == labels[[2, 0, 1]].tolist()
+    examples = Examples.from_table(whole).take(np.array([3, 0]))
+    assert labels_of(examples).dtype == np.float32
+    assert labels_of(examples).tolist() == labels[[3, 0]].tolist()
+    batch = Batch({"pixels": torch.zeros(2, 1)}, torch.from_numpy(labels_of(examples)))
+    assert batch.weight == 2, "a row has one loss, whatever the number of its labels"

@@ -128,3 +128,10 @@ def test_counts_beside_a_plain_loop() -> None:
     assert found.duplicates == 200 - len(set(pairs))
     assert found.contradictions == sum(len({label for h, label in pairs if h == each}) > 1 for each, _ in pairs)
     assert found.in_training == sum(each in set(training.tolist()) for each in hashes.tolist())
+
+
+def test_several_numbers_a_row_are_one_label() -> None:
+    labels = np.array([[0, 1], [0, 1], [1, 1], [1, 0], [0, 0]], np.float32)
+    keys = Keys(labels, np.array([7, 7, 7, 8, 9], np.uint64), np.zeros(5, bool))
+    found = set_profile(keys, None)
+    assert (found.duplicates, found.contradictions) == (1, 3)

@@ -12,7 +12,8 @@ from trainjob.data.batches.examples import IGNORED
 
 @dataclass(frozen=True)
 class Batch:
-    """Model inputs by name, each [n, ...], and labels int64 [n] or, of each token, [n, length]."""
+    """Model inputs by name, each [n, ...], and labels: one a row [n], floats [n, width], or of each token, int64
+    [n, length]."""
 
     inputs: dict[str, torch.Tensor]
     labels: torch.Tensor
@@ -36,7 +37,8 @@ class Batch:
     @property
     def weight(self) -> float:
         """The number of losses: one per row, or one per learned token."""
-        return len(self) if self.labels.dim() == 1 else int((self.labels[: len(self)] != IGNORED).sum())
+        of_rows = self.labels.dim() == 1 or self.labels.is_floating_point()
+        return len(self) if of_rows else int((self.labels[: len(self)] != IGNORED).sum())
 
     def micro_batches(self, count: int) -> list["Batch"]:
         """Splits the rows into `count` batches of about equal size, in order; the last one has the padding of all."""

@@ -52,15 +52,15 @@ class Examples:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
-        """Rows of a table with the column `values` (lists of int32 or uint8) and optionally `label`, `teacher` (lists
-        of float32 of equal length) and `row` (int64)."""
+        """Rows of a table with the column `values` (lists of int32 or uint8) and optionally `label` (numbers, or
+        lists of equal length), `teacher` (lists of float32 of equal length) and `row` (int64)."""
         lists = table["values"]
         dtype = lists.type.value_type.to_pandas_dtype()
         values = [as_numpy(chunk.flatten()) for chunk in lists.chunks]
         lengths = [as_numpy(chunk.value_lengths()) for chunk in lists.chunks]
         offsets = _offsets(_joined(lengths, np.int64))
-        labels, rows = _column(table, "label"), _column(table, ROW)
-        return cls(_joined(values, dtype), offsets, labels, _teacher(table, len(offsets) - 1), rows)
+        others = (_column(table, name) for name in ("label", TEACHER, ROW))
+        return cls(_joined(values, dtype), offsets, *others)
 
     @classmethod
     def concat(cls, tables: Iterable[pa.Table]) -> Self:
@@ -68,19 +68,15 @@ class Examples:
         return cls.from_table(pa.concat_tables(tables))
 
 
-def _teacher(table: pa.Table, rows: int) -> np.ndarray | None:
-    if TEACHER not in table.column_names:
-        return None
-    logits = [as_numpy(chunk.flatten()) for chunk in table[TEACHER].chunks]
-    return _joined(logits, np.float32).reshape(rows, -1 if rows else 0)
-
-
 def _column(table: pa.Table, name: str) -> np.ndarray | None:
-    """A column of numbers; None if the table has no such column."""
+    """A column of numbers [n], or of lists of equal length [n, k]; None if the table has no such column."""
     if name not in table.column_names:
         return None
     column = table[name]
-    return _joined([as_numpy(chunk) for chunk in column.chunks], column.type.to_pandas_dtype())
+    if not pa.types.is_nested(column.type):
+        return _joined([as_numpy(chunk) for chunk in column.chunks], column.type.to_pandas_dtype())
+    numbers = _joined([as_numpy(chunk.flatten()) for chunk in column.chunks], column.type.value_type.to_pandas_dtype())
+    return numbers.reshape(len(table), -1 if len(table) else 0)
 
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:

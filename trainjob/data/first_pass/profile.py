@@ -58,13 +58,14 @@ def _repeated(keys: Keys) -> tuple[int, int]:
     """Rows that repeat an earlier input with its label, and rows whose input occurs with several labels."""
     if not len(keys.hashes):
         return 0, 0
-    columns = [] if keys.labels is None else list(keys.labels.reshape(len(keys.labels), -1).T)
-    order = np.lexsort((*columns, keys.hashes))
+    labels = np.zeros(len(keys.hashes)) if keys.labels is None else keys.labels
+    if labels.ndim > 1:
+        _, labels = np.unique(labels, axis=0, return_inverse=True)
+    order = np.lexsort((labels, keys.hashes))
     hashes = keys.hashes[order]
     is_new_input = np.concatenate([[True], hashes[1:] != hashes[:-1]])
     is_new_pair = is_new_input.copy()
-    for column in columns:
-        is_new_pair[1:] |= column[order[1:]] != column[order[:-1]]
+    is_new_pair[1:] |= labels[order[1:]] != labels[order[:-1]]
     starts = np.flatnonzero(is_new_input)
     rows_of_input = np.diff(starts, append=len(hashes))
     labels_of_input = np.add.reduceat(is_new_pair.astype(np.int64), starts)
