@@ -11,4 +11,4 @@ class RayJobError(Exception):
         self.reason = reason
         """The reason of the condition Accepted, in CamelCase."""
         self.ray_job = ray_job
-        """The RayJob as the API server returned it, if it does not match what was written."""
+        """The RayJob as the API server returned it, if it differs from the one that was written."""

@@ -1,4 +1,4 @@
-"""What a notification says, and the request by which it is delivered."""
+"""The content of a notification, and the request that delivers it."""
 
 import base64
 import binascii

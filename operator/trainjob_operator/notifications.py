@@ -1,4 +1,4 @@
-"""Which notifications are due: pure functions of two statuses and the receivers."""
+"""Decides which notifications are due: pure functions of two statuses and the receivers."""
 
 import hashlib
 from collections.abc import Iterator, Sequence

@@ -162,7 +162,7 @@ class Notifier:
 
 
 async def attempt(request: KubernetesObject) -> str:
-    """Has a process of its own deliver. Returns an error, or an empty text."""
+    """Delivers in a separate process. Returns an error, or an empty string."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *_COMMAND, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, env={}

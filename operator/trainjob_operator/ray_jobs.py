@@ -166,7 +166,7 @@ def _fill_in_suspend(ray_job: KubernetesObject) -> None:
 
 
 def _refuse_if_changed(answer: KubernetesObject, desired: KubernetesObject) -> None:
-    """Raises RayJobError if the API server's response to a write differs from what was written."""
+    """Raises RayJobError if the API server's response differs from the RayJob that was written."""
     path = first_drift(answer, desired)
     if path is not None:
         raise RayJobError("RayJobChanged", f"{_CHANGED_BY_OTHERS} the RayJob: {path}", answer)

@@ -38,9 +38,12 @@ def is_managed_by_another(body: Mapping[str, Any]) -> bool:
 
 
 def status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[KubernetesObject]:
-    """JSON Patch that replaces all of a TrainJob's status but `training`, unless another TrainJob has the name by now
-    (server-side apply would write all the same, as it ignores a UID there) or it is not about what was read: a write
-    that an operator had on its way when it ceased to lead arrives after those of the next one."""
+    """JSON Patch that replaces all of a TrainJob's status except `training`.
+
+    It fails if another TrainJob has the name by now (server-side apply would ignore the UID), or if the status has
+    changed since it was read: the last write of an operator that lost its lease may arrive after those of the
+    next one.
+    """
     found: Mapping[str, Any] | None = body.get("status")
     own = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
     patch: list[KubernetesObject] = [{"op": "test", "path": "/metadata/uid", "value": body["metadata"]["uid"]}]

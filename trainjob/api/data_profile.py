@@ -87,7 +87,7 @@ class DataProfile(StrictModel):
     notes: list[str] = []
     """Other remarks on the training rows."""
     folders: list[str] = []
-    """Which folders of `dataset.train` were taken as which sets."""
+    """The folders of `dataset.train` that serve as sets, by set."""
 
     @property
     def remarks(self) -> list[Remark]:

@@ -1,4 +1,4 @@
-"""`spec.notify`: who is told about a TrainJob on a cluster."""
+"""`spec.notify`: the receivers of notifications about a TrainJob on a cluster."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -33,7 +33,7 @@ class Apprise(StrictModel):
 
 
 class Receiver(OneOf):
-    """A receiver of notifications, and what it is told."""
+    """A receiver of notifications, and the occasions for them."""
 
     choices: ClassVar[tuple[str, ...]] = ("webhook", "apprise")
 

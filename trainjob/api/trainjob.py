@@ -82,8 +82,8 @@ class TrainJobSpec(StrictModel):
     """Experiment trackers that the run is written to, each at most once. Training neither waits
     for them nor fails because of them."""
     notify: Receivers | None = None
-    """Who is told when the job ends, is interrupted or waits too long; by default the operator's setting. It can be
-    changed. Only in a cluster."""
+    """Receivers of a notification when the job ends, is interrupted or waits too long; by default the operator's
+    setting. It can be changed. Only in a cluster."""
     managed_by: Annotated[str, Field(max_length=63, pattern=CONTROLLER)] | None = None
     """Controller of the job, such as `kueue.x-k8s.io/multikueue`: if it is not `trainjob.dev/operator`, the operator
     leaves the job alone. Only in a cluster."""

@@ -1,5 +1,7 @@
-"""The cascade: the trained model answers the rows that it is sure of, a language model the others. Computes what it
-scores and costs by threshold, and applies it."""
+"""The cascade: the trained model answers the rows that it is sure of, a language model the others.
+
+Computes its scores and costs by threshold, and applies it.
+"""
 
 from dataclasses import dataclass
 from functools import partial

@@ -28,9 +28,9 @@ def compress(
     context: Context = None,
     namespace: Namespace = None,
 ) -> None:
-    """Make smaller models of a finished run's, and compare them.
+    """Derive smaller models from a run, and compare them.
 
-    With --prune, what the others make is made of the pruned model. The report is written again.
+    With --prune, --onnx and --int8 start from the pruned model. The report is written again.
     """
     if not (int8 or onnx or prune is not None):
         raise UserError("give at least one of --int8, --prune SHARE and --onnx")

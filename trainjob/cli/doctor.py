@@ -45,9 +45,9 @@ def doctor(
 ) -> None:
     """Check whether a cluster can run TrainJobs.
 
-    ✗ marks what is wrong, with what to do, and a dash what is not installed or cannot be seen. The last checks start a
-    pod like a TrainJob's, which pulls the image and writes, reads and deletes a small file in the storage, and is
-    deleted. The exit code is 1 if something is wrong.
+    ✗ marks a problem, with its remedy, and a dash something that is not installed or cannot be seen. The last checks
+    start a pod like a TrainJob's; it pulls the image and writes, reads and deletes a small file in the storage, and is
+    deleted. The exit code is 1 if there is a problem.
     """
     from trainjob.api.load import load_trainjob
     from trainjob.cli.wait import duration_seconds

@@ -93,7 +93,7 @@ class AsyncJob(JobState):
         return Run(await asyncio.to_thread(started_run, self._cluster, self._found))
 
     async def metrics(self) -> "pd.DataFrame":
-        """What was measured at each step and after each epoch, a row for each; `kind` tells which."""
+        """The metrics of each step and each epoch, one row each; the column `kind` tells them apart."""
         return await asyncio.to_thread((await self.run()).metrics)
 
     async def predictor(self) -> "Predictor | TextGenerator":

@@ -30,7 +30,7 @@ def open_folder(uri: str, endpoint: str | None = None) -> "Folder":
 
 def job_folder(client: "Client", job: "Job", options: str = "") -> "Folder":
     """The folder of a job's run; `options` name the cluster and namespace in commands that errors suggest. A volume is
-    read by a pod, which is deleted when this process ends; a notice says what the pod waits for.
+    read by a pod, which is deleted when this process ends; a notice names the reason if the pod has to wait.
 
     Raises UserError if the job has no storage yet; ClusterError if the pod cannot be started."""
     storage, run = job.status.storage, job.run

@@ -78,7 +78,7 @@ class Job(JobState):
         return Run(started_run(self._cluster, self._found))
 
     def metrics(self) -> "pd.DataFrame":
-        """What was measured at each step and after each epoch, a row for each; `kind` tells which."""
+        """The metrics of each step and each epoch, one row each; the column `kind` tells them apart."""
         return self.run().metrics()
 
     def predictor(self) -> "Predictor | TextGenerator":

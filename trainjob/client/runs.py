@@ -52,7 +52,7 @@ class Run:
         return read_contents(self.folder).evaluation
 
     def metrics(self) -> "pd.DataFrame":
-        """What was measured at each step and after each epoch, a row for each; `kind` tells which."""
+        """The metrics of each step and each epoch, one row each; the column `kind` tells them apart."""
         import pandas as pd
 
         from trainjob.runs.history import read_history
@@ -79,7 +79,7 @@ def run(
 ) -> Run:
     """Trains on this machine as `trainjob run` does, or continues the run of the same name, and returns the run.
 
-    `overrides` are such as "spec.training.epochs=3"; `fresh` deletes what an earlier run of this name has left;
+    `overrides` are such as "spec.training.epochs=3"; `fresh` deletes an earlier run of this name;
     `on_progress` is called with each new state of training, which a notebook shows, and `on_output` with each line that
     rank 0 of a function prints. Paths in a file are relative to the file, other paths to the current folder.
 

@@ -20,9 +20,9 @@ from trainjob.cluster.short_lived_pod import FINAL_REASONS, ShortLivedPod
 
 PORT = 8931
 START_SECONDS = 600
-"""Of which the first pull of an image may take most."""
+"""Timeout; the first pull of an image may take most of it."""
 IDLE_SECONDS = 120
-"""After that without a request the pod ends, if this process could not delete it."""
+"""The pod ends after so many seconds without a request, if this process could not delete it."""
 _PAUSE_SECONDS = 1.0
 _STORAGE = "trainjob-storage"
 _STARTS = "Starting"
@@ -132,7 +132,7 @@ class VolumeReader:
 
 
 def _waiting(pod: KubernetesObject | None, events: list[KubernetesObject]) -> tuple[str, str]:
-    """Reason and message of what the pod waits for."""
+    """The reason why the pod waits, and its message."""
     status = {} if pod is None else pod.get("status", {})
     for state in (each.get("state", {}) for each in status.get("containerStatuses", ())):
         for found in (state.get("waiting"), state.get("terminated")):

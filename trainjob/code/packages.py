@@ -20,7 +20,7 @@ _TRANSIENT = re.compile(
 
 
 def lock(requirements: Sequence[str]) -> bytes:
-    """The exact versions of `requirements` and of what they need, with digests, as requirements.txt; without the
+    """The exact versions of `requirements` and of their dependencies, with digests, as requirements.txt; without the
     packages that are installed here, whose versions stay.
 
     Raises UserError if no versions fit, and TransientError if the package index does not answer.

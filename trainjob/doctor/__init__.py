@@ -1,1 +1,1 @@
-"""Checks whether a cluster can run TrainJobs, and names the command that repairs what is wrong."""
+"""Checks whether a cluster can run TrainJobs, and names the command that repairs each problem."""

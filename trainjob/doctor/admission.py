@@ -1,4 +1,4 @@
-"""What may refuse a job's pods, or its reports."""
+"""Checks admission: whether something would reject a job's pods, or its reports."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
 def pods_admitted(subject: Subject) -> Iterator[Finding]:
-    """Has the API server check a pod of the job without creating it."""
+    """Submits a pod of the job as a dry run: the API server checks it without creating it."""
     name = "admission"
     try:
         subject.connection.request(

@@ -55,9 +55,10 @@ def examine(
     pod_seconds: int,
     on_wait: Callable[[str], None],
 ) -> Iterator[Finding]:
-    """Yields what the checks find, for a job if one is given. `storage` replaces the job's, and the operator's default.
+    """Yields the findings of all checks, for a job if one is given.
 
-    Raises ClusterUnreachable if the API server does not answer at all.
+    `storage` replaces the job's, and the operator's default. Raises ClusterUnreachable if the API server does not
+    answer at all.
     """
     yield _in_time(lambda: server(connection), connection)
     subject = _in_time(lambda: _subject(connection, job or TrainJob.model_validate(_ANY_JOB), storage), connection)

@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The finding of a check."""
 
 from typing import Literal, NamedTuple
 
@@ -24,5 +24,5 @@ def wrong(check: str, message: str, remedy: str) -> Finding:
 
 
 def unknown(check: str, message: str, remedy: str = "") -> Finding:
-    """For what is not installed, cannot be seen or need not be wrong."""
+    """A finding on something that is not installed, cannot be seen, or may be right."""
     return Finding(check, "unknown", message, remedy)

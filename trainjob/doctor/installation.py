@@ -56,7 +56,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is examined: a namespace, for a TrainJob."""
+    """The subject of an examination: a namespace, for a TrainJob."""
 
     connection: Connection
     job: TrainJob

@@ -19,7 +19,7 @@ USER: list[Rule] = [
     ("", "pods/portforward", ("get",)),
     ("", "secrets", ("get",)),
 ]
-"""What the commands need; the last two are for `trainjob dashboard`."""
+"""The permissions that the commands need; the last two are for `trainjob dashboard`."""
 
 OPERATOR: list[Rule] = [
     ("trainjob.dev", "trainjobs", ("get", "list", "watch", "delete")),

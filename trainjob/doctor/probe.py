@@ -61,7 +61,7 @@ def probe_pod(subject: Subject, uri: str) -> KubernetesObject:
 
 
 def probe(subject: Subject, seconds: int, on_wait: Callable[[str], None]) -> Iterator[Finding]:
-    """Runs the pod for up to `seconds`, and deletes it in any case. Calls `on_wait` with what it waits for."""
+    """Runs the pod for up to `seconds`, and deletes it in any case. Calls `on_wait` with the reason while it waits."""
     settings, storage = subject.installation.settings, subject.job.spec.storage
     if settings is None and subject.job.spec.pods.image is None:
         reason = "not known, because the operator's settings cannot be read"

@@ -1,4 +1,4 @@
-"""What a namespace's ResourceQuotas and its Kueue queue leave for a TrainJob."""
+"""Checks whether a namespace's ResourceQuotas and its Kueue queue leave enough for a TrainJob."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,7 +16,7 @@ CLUSTER_QUEUES = Resource("/apis/kueue.x-k8s.io/v1beta2", "clusterqueues")
 
 
 def quota_findings(quotas: Sequence[KubernetesObject], needs: Mapping[str, float]) -> Iterator[Finding]:
-    """Whether each ResourceQuota leaves what the pods need, by the quota's names such as `requests.nvidia.com/gpu`."""
+    """Whether each ResourceQuota leaves enough for the pods, by the quota's names such as `requests.nvidia.com/gpu`."""
     for quota in quotas:
         check, spec = f"quota {quota['metadata']['name']}", quota["spec"]
         status = quota.get("status") or {}
@@ -44,7 +44,7 @@ def quota_findings(quotas: Sequence[KubernetesObject], needs: Mapping[str, float
 
 
 def queue(connection: Connection, job: TrainJob, requests: Mapping[str, float]) -> Iterator[Finding]:
-    """What the job's queue has for pods with these requests in total."""
+    """Whether the job's queue has enough for pods with these requests in total."""
     name = job.metadata.labels.get(QUEUE_LABEL)
     if name is None:
         return

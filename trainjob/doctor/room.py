@@ -26,7 +26,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Room:
-    """What a cluster has for a TrainJob."""
+    """The capacity that a cluster has for a TrainJob."""
 
     findings: Sequence[Finding]
     gpu_memory: int | None = None
@@ -87,7 +87,7 @@ def room_for(connection: Connection, job: TrainJob) -> Room:
 
 
 def free_amounts(node: KubernetesObject, pods: Sequence[KubernetesObject]) -> dict[str, float]:
-    """What a node has left beside these pods."""
+    """The capacity of a node that these pods leave."""
     free = {name: amount_of(str(amount)) for name, amount in allocatable(node).items()}
     for pod in pods:
         for name, amount in amounts(pod["spec"], "requests").items():
@@ -146,7 +146,7 @@ def _gpu_memory(nodes: Sequence[KubernetesObject], gpu_resource: str) -> int | N
 
 
 def _needs(pods: Sequence[Pods]) -> dict[str, float]:
-    """What these pods take of a quota, by the quota's names."""
+    """The share of a quota that these pods take, by the quota's names."""
     requests, limits = _total(pods, "requests"), _total(pods, "limits")
     return {
         "pods": sum(each.count for each in pods),

@@ -41,7 +41,7 @@ KEPT_BYTES = 256 * 2**20
 """A set of rows up to this size is read once on every node and kept; a larger one is streamed in every epoch."""
 
 CACHE_SHARE = 0.25
-"""The part of the free memory for what the first pass over the rows keeps for the second, on this machine."""
+"""The fraction of this machine's free memory that the first pass may fill with rows for the second pass."""
 
 _LOCAL_MODULES = ("trainjob.worker.train", "ray.tune", "torch.utils.tensorboard.writer")
 """Modules that local workers import in any case: their own, one that Ray Train needs, and one that rank 0 needs."""

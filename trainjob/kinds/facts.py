@@ -51,7 +51,7 @@ class Facts:
     """Its fields that cannot be tuned: all trials share the prepared rows, and defaults that depend on a field are
     chosen once."""
     is_users_loop: bool = False
-    """Whether the user writes the training loop, so that trainjob knows only what it reports."""
+    """Whether the user writes the training loop, so that trainjob knows only the metrics that the loop reports."""
     earlier_names: tuple[str, ...] = ()
     """The kind's names in preprocessor.json of models saved by earlier versions."""
 

@@ -39,7 +39,7 @@ class Guesses(NamedTuple):
     predicted: "np.ndarray"
     """[n, ...], as labels are read."""
     probabilities: "np.ndarray | None" = None
-    """Of these predictions, float32 [n], where it has them."""
+    """The probabilities of these predictions, float32 [n]; None if it has none."""
 
 
 class Input(Protocol):
@@ -126,7 +126,7 @@ class Input(Protocol):
         ...
 
     def excerpts(self, rows: "Rows", mistakes: "np.ndarray") -> "dict[str, pa.Array]":
-        """Columns that show what is in the rows, kept beside the predictions: texts, or thumbnails of the `mistakes`,
+        """Columns that show the rows to people, kept beside the predictions: texts, or thumbnails of the `mistakes`,
         indices of rows whose wrong predictions the report shows."""
         ...
 
@@ -138,8 +138,8 @@ class Input(Protocol):
 class Target(Protocol):
     """The label of each row, and the form of an answer. It is fitted on the labels of the training rows.
 
-    Picklable, like an input. A target that derives from this class needs only what it has: the bodies here are those of
-    one without classes, statistics of labels, and baselines.
+    Picklable, like an input. A target that derives from this class overrides only the methods that it needs: the bodies
+    here are those of a target without classes, statistics of labels, and baselines.
     """
 
     @property

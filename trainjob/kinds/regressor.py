@@ -26,7 +26,7 @@ class RegressionLoss(OneOf):
     """The loss, averaged over rows. It is computed on labels that are divided by their standard deviation."""
 
     class SquaredError(StrictModel):
-        """The squared error (MSE): the model predicts the mean of what is likely."""
+        """The squared error (MSE): the model predicts the mean."""
 
     class AbsoluteError(StrictModel):
         """The absolute error (MAE): the model predicts the median, and outliers count less."""
@@ -38,7 +38,7 @@ class RegressionLoss(OneOf):
         """Errors up to this are squared, in standard deviations of the training labels."""
 
     squared_error: SquaredError | None = None
-    """The squared error (MSE): the model predicts the mean of what is likely."""
+    """The squared error (MSE): the model predicts the mean."""
     absolute_error: AbsoluteError | None = None
     """The absolute error (MAE): the model predicts the median, and outliers count less."""
     huber: Huber | None = None

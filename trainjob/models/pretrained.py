@@ -197,9 +197,9 @@ NUMBER_CONFIG: Mapping[str, Any] = {"num_labels": 1, "problem_type": "regression
 def load_pretrained(
     kind: Any, name: str, field: str, noun: str, as_stored: bool = False, **options: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The network called `name`, loaded by transformers' class `kind` in float32, or `as_stored`, and what that says of
-    the weights in its files: `missing_keys`, `mismatched_keys` and others. `noun` is what it must be, `field` where it
-    was named. On the meta device only config.json is read, and nothing is said of the weights.
+    """The network called `name`, loaded by transformers' class `kind` in float32, or `as_stored`, and its
+    loading report: `missing_keys`, `mismatched_keys` and others. Errors call it a `noun` and name the `field` that
+    names it. On the meta device only config.json is read, and the report is empty.
 
     Raises UserError where it cannot be loaded, or needs code of its own.
     """

@@ -1,4 +1,4 @@
-"""Whether a step fits into a GPU's memory, and what would."""
+"""Decides whether a step fits into a GPU's memory, and which settings would."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -57,7 +57,7 @@ class Traced:
     examples: Examples
     """Training rows. The longest are traced."""
     dtype: torch.dtype
-    """Of the forward pass."""
+    """The type of the forward pass."""
     capacity: int | None = None
     """Bytes of memory of a worker's GPU, if known."""
 

@@ -51,7 +51,7 @@ class Need(StrictModel):
 
 
 class Plan(StrictModel):
-    """What a TrainJob needs."""
+    """The rows, steps, memory and time that a TrainJob needs."""
 
     name: str
     rows: dict[str, int]
@@ -64,7 +64,7 @@ class Plan(StrictModel):
     rows_per_worker: int | None = None
     """Rows of a batch for each worker."""
     precision: str | None = None
-    """Of the forward pass."""
+    """The precision of the forward pass."""
     memory: Need | None = None
     memory_unknown: str | None = None
     """Why the memory is not known."""
@@ -74,9 +74,9 @@ class Plan(StrictModel):
     alternatives: list[Alternative] = []
     """If it does not fit: settings that do."""
     seconds_per_step: float | None = None
-    """If measured: of an optimizer step of one worker on this machine, without communication."""
+    """The time of an optimizer step of one worker on this machine, without communication; None if not measured."""
     hours: float | None = None
-    """Of all steps, without validation and checkpoints."""
+    """The time of all steps, without validation and checkpoints."""
     notes: list[str] = []
 
 

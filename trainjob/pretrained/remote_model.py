@@ -20,10 +20,10 @@ _TORCH_WEIGHTS = re.compile(r"pytorch_model.*\.bin")
 
 @contextmanager
 def local_model(spec: TrainJobSpec, weights: bool) -> Generator[Model]:
-    """The spec's model. Where it is pretrained and lies on s3:// or gs://, the folder of a copy on this machine takes
-    the place of that URI, without the weights unless they are wanted; what is raised in the block names the URI.
+    """The spec's model. If it is pretrained and on s3:// or gs://, the URI is replaced with the folder of a local copy,
+    which has the weights only if `weights` is true. Errors that are raised in the block name the URI.
 
-    Raises DataError where nothing is there, and StorageError where it cannot be read or kept.
+    Raises DataError if there is no model, and StorageError if it cannot be read or copied.
     """
     model = spec.model
     uri, part = model.pretrained, getattr(model, model.chosen)

@@ -1,4 +1,4 @@
-"""The report's section on the data: what the first pass counted in the rows of each set."""
+"""The report's section on the data: the counts of the first pass over the rows of each set."""
 
 from trainjob.api.data_profile import DataProfile
 from trainjob.formatting import count

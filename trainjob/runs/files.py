@@ -3,7 +3,7 @@
 from typing import Literal
 
 Part = Literal["model", "report", "all"]
-"""What can be copied of a run."""
+"""The parts of a run that can be copied."""
 
 TRAINJOB = "trainjob.yaml"
 ATTEMPTS = "attempts.json"

@@ -1,6 +1,6 @@
 """Trackio: writes rows to a server or to the local store. Both ignore a row whose `log_id` they have.
 
-`trackio.init` and `log` write in the background, do not tell what has arrived, and name runs by their name alone.
+`trackio.init` and `log` write in the background, do not confirm delivery, and identify runs by their name alone.
 """
 
 import os

@@ -136,7 +136,7 @@ class Trainer:
         return self.state.batch == self.batches_per_epoch or self._is_over
 
     def _train_group(self, group: list[Batch]) -> None:
-        """Takes one optimizer step on these batches, and does what is due after it."""
+        """Takes one optimizer step on these batches, then validates, saves and reports where due."""
         weight = self._weight_over_ranks(group)
         self._backward(group, loss_divisor(weight, world_size()))
         learning_rate = self._update()

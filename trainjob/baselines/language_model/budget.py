@@ -12,10 +12,10 @@ class Spent(Exception):
 
 @dataclass
 class Budget:
-    """Counts what is asked now; what was kept from before costs nothing.
+    """Counts the requests of this process; saved answers cost nothing.
 
-    A request is counted before it is sent, tokens when its answer is there: as many requests as are under way at once
-    may go beyond a limit of tokens or money.
+    A request is counted before it is sent, its tokens when the answer arrives: the requests in flight may therefore
+    exceed a limit of tokens or money.
     """
 
     limits: LanguageModel

@@ -24,9 +24,9 @@ class Sorter:
     def __init__(
         self, model: LanguageModel, run: Folder, classes: list[str], train: Callable[[], Sampled], seed: int
     ) -> None:
-        """`train` gives the rows that examples come from, where there are any.
+        """`train` returns the rows from which examples are chosen; it is called only if the model wants examples.
 
-        Raises UserError for descriptions of what is no class.
+        Raises UserError for descriptions of unknown classes.
         """
         if unknown := sorted(model.descriptions.keys() - set(classes)):
             raise UserError(f"descriptions names {', '.join(unknown)}, but the classes are {', '.join(classes)}")
@@ -37,16 +37,16 @@ class Sorter:
             self._examples = chooser(train(), classes, model.shots, model.examples == "nearest", seed)
 
     def answers(self, texts: Sequence[str]) -> list[Answer | None]:
-        """One for each text; None where the budget did not reach.
+        """One for each text; None for texts beyond the budget.
 
-        Raises UserError where the server refuses or goes on failing.
+        Raises UserError if the server refuses or keeps failing.
         """
         questions = (messages(text, self.classes, self._descriptions, self._examples(text)) for text in texts)
         found = self.asker.ask_all(questions, len(texts))
         return [*found, *[None] * (len(texts) - len(found))]
 
     def class_numbers(self, answers: Sequence[Answer]) -> np.ndarray:
-        """The class of each, int64 [n]; the number of classes where it is none of them."""
+        """The class of each, int64 [n]; the number of classes for an answer that names none."""
         names = [read_answer(answer.text, self.classes) for answer in answers]
         numbers = [self.classes.index(name) if name is not None else len(self.classes) for name in names]
         return np.array(numbers, np.int64)
@@ -57,7 +57,7 @@ def classify(
 ) -> HeldOutPredictions:
     """Asks about the held rows in random order, until all are answered or the budget is spent.
 
-    Raises UserError for descriptions of what is no class, and where the server refuses or goes on failing.
+    Raises UserError for descriptions of unknown classes, and if the server refuses or keeps failing.
     """
     order = np.random.default_rng(seed).permutation(len(held.labels))
     sorter = Sorter(model, run, classes, lambda: train, seed)

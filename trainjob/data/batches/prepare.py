@@ -141,7 +141,7 @@ def prepare_datasets(
     """The same sets, prepared in Ray Data, each in the source's order in every run.
 
     The smallest are materialized as long as they fit into the object store; others are prepared anew whenever they
-    are read. Raises DataError for what is wrong with the former's rows; around reading the latter, put `user_errors`.
+    are read. Raises DataError for unusable rows of the former; wrap the reading of the latter in `user_errors`.
     `on_rows` is called in the reading processes.
     """
     import ray

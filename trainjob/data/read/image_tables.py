@@ -93,7 +93,7 @@ def images_of_tables(
     """The images of tables, whose columns are named `image` and `label` or look like it; where the rows name image
     files, the tables are read here, by `read`.
 
-    Raises DataError for columns that are not there or unclear, and for what is no path.
+    Raises DataError for missing or ambiguous columns, and for cells that are not paths.
     """
     columns: dict[str, ImageColumns] = {}
     found: list[SourcePart] = []

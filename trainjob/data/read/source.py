@@ -66,12 +66,13 @@ def parts(
     nested: Sequence[str] = (),
     optional: Sequence[str] = (),
 ) -> list[SourcePart]:
-    """What to read for `source`, URI by URI, in an order that depends on names alone; images that are not `labelled`
-    may lie in no class folder, `nested` columns may hold lists and objects, and `optional` ones be missing. Says which
-    files of a folder are left out.
+    """Readers of `source`, URI by URI, in an order that depends on names alone.
 
-    Raises DataError where there is nothing, its format cannot be told or two URIs name the same file, StorageError
-    where it cannot be reached.
+    Images that are not `labelled` may be outside of class folders, `nested` columns may hold lists and objects, and
+    `optional` columns may be missing. Tells the user which files of a folder are left out.
+
+    Raises DataError if there is nothing, if the format is unclear, or if two URIs name the same file; StorageError if a
+    URI cannot be reached.
     """
     kind, listings = _chosen(source, endpoint)
     nested, optional = tuple(nested), tuple(optional)

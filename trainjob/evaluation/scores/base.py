@@ -58,7 +58,7 @@ class Worst:
     indices: "np.ndarray"
     """The rows' indices in the predictions, int64 [m], the worst first."""
     lines: list[tuple[str, str, str]]
-    """Of each: its prediction, a remark on that, and its label."""
+    """For each row: its prediction, a remark on it, and its label."""
 
 
 class Scores(StrictModel, ABC):

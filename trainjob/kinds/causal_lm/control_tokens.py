@@ -1,7 +1,7 @@
 """Control tokens, such as those that begin and end a turn, and contents that are spelled like them.
 
 A tokenizer takes the text `<|im_end|>` for the token wherever it is. So marks are put around such texts in a
-conversation before the chat template is rendered, and what is between marks is tokenized as any other text.
+conversation before the chat template is rendered, and the text between marks is tokenized as any other text.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Texts, of which parts are learned, to tokens.
+"""Tokenizes texts of which only some parts are learned.
 
-A text is tokenized as a whole, and what is learned of it is found by the places of its characters: a tokenizer that
-puts a blank before every text would put one before every part.
+A text is tokenized as a whole, and the learned tokens are found by their character offsets: a tokenizer that puts a
+space before every text would otherwise put one before every part.
 """
 
 from bisect import bisect_right

@@ -25,7 +25,7 @@ LARGEST_MAP = 8
 
 
 class ImageConfig(StrictModel):
-    """The content of an image classifier's config.json: what is needed to build the network again."""
+    """The content of an image classifier's config.json, from which the network can be built again."""
 
     model_type: Annotated[Literal["trainjob-image-classifier"], Field(alias="model_type")] = MODEL_TYPE
     """Distinguishes this format from that of transformers."""

@@ -29,7 +29,7 @@ _LOOKS_LIKE_NUMBER = r"^[^\pL]{0,3}\d[\d.,' ]*[.,]\d+[^\pL]{0,3}$|^[+-]?\p{Sc} ?
 
 @dataclass
 class Found:
-    """What the cells of a column hold. Picklable."""
+    """The types found in the cells of a column. Picklable."""
 
     cells: int = 0
     """Cells that are not empty."""
@@ -66,7 +66,7 @@ class Found:
         self.merge(found)
 
     def merge(self, later: "Found") -> None:
-        """Adds what is known of the cells that follow."""
+        """Adds the types found in the cells that follow."""
         self.cells += later.cells
         self.numbers += later.numbers
         self.others += later.others
@@ -109,7 +109,7 @@ class Found:
 
 
 def find_types(names: Sequence[str], parts: Sequence[SourcePart], mapped: Mapper) -> dict[str, Found]:
-    """What each column holds, in all rows that can be read."""
+    """The types found in each column, in all readable rows."""
     found = {name: Found() for name in names}
     tasks = group_parts(parts)
     for some in counted(mapped(partial(_find, names=list(names)), tasks), tasks):

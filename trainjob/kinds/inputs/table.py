@@ -45,12 +45,12 @@ class TableInput:
 
     @property
     def levels(self) -> list[list[float]]:
-        """Of each number that the network takes, the levels of its knots."""
+        """The levels of the knots of each number that the network takes."""
         return [feature.levels for column in self.read for feature in column.numbers]
 
     @property
     def cardinalities(self) -> list[int]:
-        """Of each column of categories, how many there are."""
+        """The number of categories of each column that has them."""
         return [column.categories.count for column in self.read if column.categories is not None]
 
     @property
@@ -69,13 +69,15 @@ class TableInput:
         self.raw(rows.table, rows.where)
 
     def raw(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[list[np.ndarray]]:
-        """Of each column what `TableColumn.raw` returns. Raises DataError for missing columns, and RowError for a cell
-        that is not of its column's type."""
+        """The result of `TableColumn.raw` for each column.
+
+        Raises DataError for missing columns, and RowError for a cell that is not of its column's type.
+        """
         check_columns(self.columns, table.column_names, "the table")
         return [column.raw(_cells(table, column.name, where), where) for column in self.read]
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
-        """Of each row the numbers, then the categories, list<float32>."""
+        """The numbers of each row, then its categories, list<float32>."""
         numbers, categories = list[np.ndarray](), list[np.ndarray]()
         for column, values in zip(self.read, self.raw(table, where), strict=True):
             if column.categories is not None:

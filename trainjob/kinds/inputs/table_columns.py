@@ -142,7 +142,7 @@ class TableColumn:
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Self:
-        """Of the fields that `dataclasses.asdict` made."""
+        """Loads the fields that `dataclasses.asdict` returned."""
         numbers = [NumberFeature(**each) for each in state["numbers"]]
         categories = state["categories"] and Categories(**state["categories"])
         return cls(**state | {"numbers": numbers, "categories": categories})

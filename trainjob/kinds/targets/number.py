@@ -34,7 +34,7 @@ QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 FAR = 10
 """A label is an outlier if it is so many interquartile ranges below the first quartile or above the third."""
 REGULARIZATION = 1.0
-"""Of ridge regression, for standardized labels."""
+"""The strength of the L2 penalty of ridge regression, for standardized labels."""
 
 
 @dataclass

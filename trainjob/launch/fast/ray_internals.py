@@ -1,7 +1,7 @@
 """All uses of Ray's private parts, each with its reason.
 
 With another version of Ray than `VERSION` nothing here is used: runs then start later and print more, and are otherwise
-the same. tests/unit/launch/test_ray_internals.py checks that the installed version has what is used here.
+the same. tests/unit/launch/test_ray_internals.py checks that the installed version has them.
 """
 
 import time
