@@ -15,7 +15,8 @@ RUN useradd --uid 1000 --user-group --create-home trainjob
 WORKDIR /src
 
 
-# The packages of each image with versions and digests. Most changes of pyproject.toml and locked.txt do not affect them.
+# The packages of each image with versions and digests, and those of PyTorch. Most changes of pyproject.toml and locked.txt
+# do not affect them.
 FROM base AS requirements
 COPY pyproject.toml locked.txt ./
 # Index of another PyTorch build, such as for CPUs or ROCm. Its digests are unknown and not verified.
@@ -25,15 +26,17 @@ RUN python3 -m venv /opt/uv \
  && sed -n '/^uv==/,/[^\\]$/p' locked.txt > /requirements/uv.txt \
  && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement /requirements/uv.txt \
  && grep -o '^[^ ]*==[^ ]*' locked.txt > constraints.txt \
- && compile="/opt/uv/bin/uv pip compile --quiet --no-header --no-annotate pyproject.toml --constraints constraints.txt" \
- && $compile --extra operator --output-file operator.txt \
- && $compile --extra train --extra compress --extra serve --extra head --extra mlflow ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
+ && compile="/opt/uv/bin/uv pip compile --quiet --no-header --no-annotate --constraints constraints.txt" \
+ && $compile pyproject.toml --extra operator --output-file operator.txt \
+ && compile="$compile ${TORCH_INDEX:+--index ${TORCH_INDEX}}" \
+ && echo torch | $compile - --output-file torch.txt \
+ && $compile pyproject.toml --extra train --extra compress --extra serve --extra head --extra mlflow \
     --output-file trainer.txt \
- && for image in operator trainer; do \
-      awk 'NR == FNR { wanted[$1]; next } /^[^ ]/ { chosen = $1 in wanted } chosen' $image.txt locked.txt \
-        > /requirements/$image.txt; \
+ && for packages in operator torch trainer; do \
+      awk 'NR == FNR { wanted[$1]; next } /^[^ ]/ { chosen = $1 in wanted } chosen' $packages.txt locked.txt \
+        > /requirements/$packages.txt; \
     done \
- && if [ "${TORCH_INDEX}" ]; then cp trainer.txt /requirements/; fi
+ && if [ "${TORCH_INDEX}" ]; then cp torch.txt trainer.txt /requirements/; fi
 
 
 FROM requirements AS code
@@ -50,10 +53,17 @@ FROM base AS trainer
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends bash g++ git ibverbs-providers libibverbs1 procps wget \
  && rm -rf /var/lib/apt/lists/*
-COPY --from=requirements /requirements/uv.txt /requirements/trainer.txt ./
+# PyTorch with CUDA is most of the image and has a layer of its own, which another version of another package leaves alone.
+COPY --from=requirements /requirements/uv.txt /requirements/torch.txt ./
 ARG TORCH_INDEX=
 RUN python3 -m venv /opt/trainjob \
  && python3 -m venv /opt/uv \
+ && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement uv.txt \
+ && verified=$([ "${TORCH_INDEX}" ] || echo --require-hashes) \
+ && /opt/uv/bin/uv pip install --compile-bytecode $verified --requirements torch.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
+ && rm -r /opt/uv
+COPY --from=requirements /requirements/trainer.txt ./
+RUN python3 -m venv /opt/uv \
  && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement uv.txt \
  && verified=$([ "${TORCH_INDEX}" ] || echo --require-hashes) \
  && /opt/uv/bin/uv pip install --compile-bytecode $verified --requirements trainer.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \

@@ -22,6 +22,7 @@ def main() -> int:
         match sys.argv[1:]:
             case ["up"]:
                 cluster = KindCluster()
+                cluster.make_room()
                 cluster.serve_images()
                 with ThreadPoolExecutor() as threads:  # each leaves a core idle for half of its minutes
                     nodes = threads.submit(cluster.node_image)

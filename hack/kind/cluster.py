@@ -1,6 +1,7 @@
 """A kind cluster, which runs pods, and its image registry."""
 
 import json
+import shutil
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -19,6 +20,10 @@ NAME = "trainjob"
 FOLDER = CACHE.parent / "kind"
 PORT = 5000
 REGISTRY = f"localhost:{PORT}"
+IMAGES = CACHE.parent / "registry"
+"""The registry's files, with podman."""
+ROOM = 30e9
+"""Bytes of disk that images and a cluster take: built, in the registry, and unpacked for the workers."""
 
 
 class KindCluster(Cluster):
@@ -29,6 +34,18 @@ class KindCluster(Cluster):
         super().__init__(folder / "kubeconfig")
         self.folder = folder
         self.environment = environment(folder)
+
+    def make_room(self) -> None:
+        """With podman, removes the images of earlier clusters if there is no cluster and the disk is nearly full.
+
+        A build that changes the trainer image needs room for both of them. What is removed is made again.
+        """
+        if docker() or self._exists() or shutil.disk_usage(self.folder).free > ROOM:
+            return
+        self.down()
+        for images in (IMAGES, self.folder / "containerd"):
+            shutil.rmtree(images, ignore_errors=True)
+        sh("buildah", "rmi", "--prune", "--force")
 
     def serve_images(self) -> None:
         """Starts the image registry."""
@@ -165,7 +182,7 @@ class KindCluster(Cluster):
             "version": 0.1,
             "http": {"addr": f":{PORT}"},
             "log": {"level": "warn"},
-            "storage": {"filesystem": {"rootdirectory": str(CACHE.parent / "registry")}},
+            "storage": {"filesystem": {"rootdirectory": str(IMAGES)}},
         }
         file = self.folder / "registry.yml"
         file.write_text(json.dumps(settings))
