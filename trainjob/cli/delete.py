@@ -5,7 +5,7 @@ from trainjob.cli.output import say
 
 
 def delete(names: JobNames, context: Context = None, namespace: Namespace = None) -> None:
-    """Delete TrainJobs and their pods; their runs stay in the storage."""
+    """Delete TrainJobs and their pods, but not their runs."""
     client = open_client(context, namespace)
     for job in [client.job(name) for name in names]:
         client.delete(job)
