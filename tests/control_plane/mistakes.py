@@ -142,6 +142,8 @@ _WRONG_VALUES: dict[str, list[Any]] = {
         [{"mlflow": {"uri": "http://a:1"}}, {"custom": {"name": "mlflow"}}],
         [{"trackio": {}}, {"trackio": {"uri": "http://b:1"}}],
         [{"trackio": {}}, {"custom": {"name": "trackio"}}],
+        [{"wandb": {}}, {"custom": {"name": "wandb"}}],
+        [{"wandb": {"project": "a/b"}}],
         [{"trackio": {"uri": "http://a:1?write_token=secret"}}],
         [{"mlflow": {"uri": "http://me:secret@a:1"}}],
         [{"mlflow": {"uri": "http://a:1?token=secret"}}],

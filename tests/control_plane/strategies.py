@@ -205,6 +205,7 @@ _trackers = one_of(
     trackio=part(
         {}, uri=st.just("http://trackio:7860"), project=st.text("ab /", min_size=1, max_size=9), secretName=names
     ),
+    wandb=part({}, project=st.text("ab ", min_size=1, max_size=9), entity=names, secretName=names),
     custom=part({"name": st.text("abc.", min_size=1, max_size=9)}, options=labels),
 )
 

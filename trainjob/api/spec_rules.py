@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainjob.api.cluster import DURATION, UNITS, seconds
 from trainjob.api.expressions import Expression, any_of, escaped, given, number, value, value_or_default
+from trainjob.api.tracking import Tracker
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Step, candidates, steps_to
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.kinds.facts import Facts
@@ -185,7 +186,12 @@ _TUNES_WIDTHS_THAT_FIT = Expression(
     lambda spec: not _wrong_widths(spec),
 )
 _USERS_LOOPS = [name for name, kind in KINDS.items() if kind.is_users_loop]
-_TRACKER_NAME = "(has({0}.custom) ? {0}.custom.name : has({0}.mlflow) ? 'mlflow' : has({0}.trackio) ? 'trackio' : '')"
+_BUILT_IN_TRACKERS = (name for name in Tracker.choice_fields() if name != "custom")
+_TRACKER_NAME = (
+    "(has({0}.custom) ? {0}.custom.name : "
+    + "".join(f"has({{0}}.{name}) ? '{name}' : " for name in _BUILT_IN_TRACKERS)
+    + "'')"
+)
 _HAS_TRACKERS_OF_DIFFERENT_NAMES = Expression(
     "(!has(self.tracking) || self.tracking.all(one, self.tracking.exists_one(other, "
     f"{_TRACKER_NAME.format('one')} == {_TRACKER_NAME.format('other')})))",

@@ -9,6 +9,7 @@ from trainjob.schema.base import OneOf, StrictModel
 from trainjob.schema.uris import PLAIN_ENDPOINT
 
 ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
+WANDB_PROJECT = r"^[^\x00-\x1f\x7f/\\#?%:]+$"
 ENTRY_POINT = r"^[A-Za-z0-9_.-]+$"
 _Name = Annotated[str, Field(min_length=1, max_length=200, pattern=ONE_LINE)]
 
@@ -49,6 +50,22 @@ class Trackio(StrictModel):
     """Secret with TRACKIO_WRITE_TOKEN; on a laptop, the environment provides it."""
 
 
+class WandB(StrictModel):
+    """Weights & Biases."""
+
+    variables: ClassVar[tuple[str, ...]] = ("WANDB_API_KEY",)
+    """Environment variables with credentials."""
+
+    project: Annotated[str | None, Field(min_length=1, max_length=128, pattern=WANDB_PROJECT)] = None
+    """The project; by default the TrainJob's name."""
+    entity: Annotated[str | None, Field(min_length=1, max_length=200, pattern=ENTRY_POINT)] = None
+    """The team or user that owns the project; by default that of the API key."""
+    uri: Annotated[str | None, Field(max_length=2048, pattern=PLAIN_ENDPOINT)] = None
+    """URL of a self-hosted server; by default Weights & Biases' own, or that of WANDB_BASE_URL."""
+    secret_name: ResourceName | None = None
+    """Secret with WANDB_API_KEY; on a laptop, the environment or `wandb login` provides it."""
+
+
 class CustomTracker(StrictModel):
     """A tracker of another Python package."""
 
@@ -67,12 +84,14 @@ class Tracker(OneOf):
     """An MLflow tracking server; needs the package mlflow-skinny (`trainjob[mlflow]`)."""
     trackio: Trackio | None = None
     """Trackio; needs the package trackio (`trainjob[trackio]`)."""
+    wandb: WandB | None = None
+    """Weights & Biases; needs the package wandb (`trainjob[wandb]`)."""
     custom: CustomTracker | None = None
     """A tracker of another Python package."""
 
     @property
     def name(self) -> str:
-        """`mlflow`, `trackio`, or the name of a custom tracker."""
+        """`mlflow`, `trackio`, `wandb`, or the name of a custom tracker."""
         return self.custom.name if self.custom is not None else self.chosen
 
     @property

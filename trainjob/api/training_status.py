@@ -93,7 +93,7 @@ class TrackingStatus(StrictModel):
     """The run in one experiment tracker."""
 
     name: str = ""
-    """The tracker: `mlflow`, `trackio`, or the name of a custom tracker."""
+    """The tracker: `mlflow`, `trackio`, `wandb`, or the name of a custom tracker."""
     url: str = ""
     """Address of the run's page."""
     message: str = ""

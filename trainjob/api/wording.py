@@ -13,7 +13,7 @@ from trainjob.api.code import REF, REQUIREMENT, SUBFOLDER
 from trainjob.api.document import FieldPath, dotted
 from trainjob.api.missing_tasks import instead_of
 from trainjob.api.notify import SECRET_KEY
-from trainjob.api.tracking import ENTRY_POINT, ONE_LINE
+from trainjob.api.tracking import ENTRY_POINT, ONE_LINE, WANDB_PROJECT
 from trainjob.redaction import without_secrets
 from trainjob.schema.base import StrictModel
 from trainjob.schema.fields import LAYER_NAME
@@ -39,6 +39,7 @@ PATTERNS = {
     REQUIREMENT: "a package as in requirements.txt, such as einops>=0.8, without options",
     PLAIN_ENDPOINT: "the address of a server, such as http://mlflow:5000, without a user and without a query",
     ONE_LINE: "a text of one line",
+    WANDB_PROJECT: "a text of one line without the characters / \\ # ? % and :",
     ENTRY_POINT: "the name of an entry point: letters, digits, '_', '.' and '-'",
     ENDPOINT: "the address of a server, such as http://minio:9000, without a user",
     SECRET_KEY: "the name of a key of a Secret: letters, digits, '_', '.' and '-'",

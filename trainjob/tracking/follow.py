@@ -38,18 +38,19 @@ class Followed:
         is in progress."""
         if state is None and time.monotonic() < self._next:
             return
-        message = ""
+        message, url = "", self.status.url
         try:
             if self._sync is None:
                 tracker = open_tracker(self._settings, self._job.metadata.name)
                 self._sync = Sync(self._run, self._job, self._settings.name, tracker)
             self._sync.write(state)
-            self._failures = 0
+            url, self._failures = self._sync.url, 0
         except Exception as error:  # of any client library
             message = _one_line(error, self._settings)
+            if self._sync is not None:
+                url, self._sync = self._sync.url, None  # the next attempt opens the tracker again
             pause = min(INTERVAL_SECONDS * 2**self._failures, MAX_PAUSE_SECONDS)
             self._failures, self._next = min(self._failures + 1, 10), time.monotonic() + pause
-        url = self._sync.url if self._sync is not None else ""
         self.status = TrackingStatus(name=self._settings.name, url=url, message=message)
 
 

@@ -109,7 +109,8 @@ class Sync:
             self._keep(tracked)  # the key first
         run_id, url = self._tracker.begin(facts, tracked.id, parent)
         self._begun.add(tracked.key)
-        return tracked.model_copy(update={"id": run_id, "url": url, "ended": ""})
+        written = {"records": 0, "last": 0.0} if getattr(self._tracker, "rewrites", False) else {}
+        return tracked.model_copy(update={"id": run_id, "url": url, "ended": "", **written})
 
     def _log(self, tracked: Tracked, folder: Folder, trial: Trial | None = None) -> Tracked:
         """Writes the new records of a run, or of a trial, and keeps how far it has come."""

@@ -48,6 +48,8 @@ class Tracker(Protocol):
     write anything twice."""
 
     registers_models: bool
+    rewrites: bool = False
+    """Whether each process writes a run from its first record on; the tracker ignores what it has."""
 
     def begin(self, run: RunFacts, known: str, parent: str) -> tuple[str, str]:
         """Creates the tracker's run, or continues it: that with the id `known`, or with `run.key`. `parent` is the id

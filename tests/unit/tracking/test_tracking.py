@@ -141,6 +141,8 @@ def test_a_trackers_package_that_is_missing_is_named(tmp_path: Path, calls: Any)
         ([{"mlflow": {"uri": "http://a:1"}}, {"mlflow": {"uri": "http://b:1"}}], "names a tracker twice"),
         ([{"mlflow": {"uri": "http://a:1"}}, {"custom": {"name": "mlflow"}}], "names a tracker twice"),
         ([{"trackio": {}}, {"trackio": {"uri": "http://b:1"}}], "names a tracker twice"),
+        ([{"wandb": {}}, {"wandb": {"entity": "team"}}], "names a tracker twice"),
+        ([{"wandb": {"project": "a/b"}}], "without the characters"),
         ([{"mlflow": {"uri": "http://me:secret@a:1"}}], "uri"),
         ([{"mlflow": {"uri": "http://a:1?token=secret"}}], "uri"),
         ([{"mlflow": {"uri": "mlruns"}}], "uri"),
