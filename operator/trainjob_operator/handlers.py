@@ -17,6 +17,7 @@ from trainjob_operator.metrics import JOBS
 from trainjob_operator.names import NAME_ANNOTATION
 from trainjob_operator.reconcile import REASONS_TO_DELETE, Key
 from trainjob_operator.train_job import is_managed_by_another
+from trainjob_operator.watching import LISTED
 
 Body = Mapping[str, Any]
 
@@ -27,6 +28,8 @@ class Watcher:
     def __init__(self, add: Callable[[Key, bool], None]) -> None:
         """`add` is called with a key and whether it is urgent; objects from an initial list mostly are not."""
         self._add = add
+        self._listed: list[Key] = []
+        """TrainJobs to queue once a list is complete."""
         self._seen: dict[Key, bytes] = {}
         """A digest of the relevant fields of each TrainJob that is not settled."""
         self._phases: dict[Key, str] = {}
@@ -42,6 +45,9 @@ class Watcher:
         """Handles an event of a TrainJob. In its status only the trainer's final report matters here, neither progress
         nor the operator's own writes. The exception is a lost head: the trainer may be the first to report that there
         is a new driver, as KubeRay may wait up to 15 minutes before it asks again."""
+        if event["type"] == LISTED:
+            self._queue_listed()
+            return
         if is_managed_by_another(body):
             return
         metadata, status = body["metadata"], body.get("status", {})
@@ -66,7 +72,7 @@ class Watcher:
             self._seen.pop(key, None)
         elif self._seen.get(key) != state or is_new or event["type"] is None:  # None: listed after a gap in the watch
             self._seen[key] = state
-            self._add(key, event["type"] is not None or is_new)
+            self._queue(key, event["type"] is not None or is_new)
 
     async def ray_job(self, body: Body, **event: Any) -> None:
         """Handles an event of a RayJob. A new one without a finalizer is ignored: KubeRay has not seen it yet."""
@@ -75,12 +81,28 @@ class Watcher:
 
     async def owned_object(self, body: Body, **event: Any) -> None:
         """Queues the TrainJob that a RayJob or pod belongs to. An unknown TrainJob will be reconciled anyway."""
+        if event["type"] == LISTED:
+            self._queue_listed()
+            return
         metadata = body["metadata"]
         owners = [owner["name"] for owner in metadata.get("ownerReferences", []) if owner["kind"] == KIND]
         name = next(iter(owners), metadata.get("annotations", {}).get(NAME_ANNOTATION))
         key = (metadata["namespace"], name)
         if key in self._seen:
-            self._add(key, event["type"] is not None)
+            self._queue(key, event["type"] is not None)
+
+    def _queue(self, key: Key, is_urgent: bool) -> None:
+        """Queues urgent keys now, and others once a list is complete: reconciliations take the API server's time that
+        the lists need."""
+        if is_urgent:
+            self._add(key, True)
+        else:
+            self._listed.append(key)
+
+    def _queue_listed(self) -> None:
+        for key in self._listed:
+            self._add(key, False)
+        self._listed.clear()
 
     async def forget_deleted(self, keys: Callable[[], Awaitable[set[Key]]]) -> None:
         """Stops counting TrainJobs that are no longer in `keys`, the list of all: deletions during a gap in the watch

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import os
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import kopf
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession, TCPConnector
-from kopf._cogs.clients import watching
+from aiohttp import ClientHandlerType, ClientPayloadError, ClientRequest, ClientResponse, ClientSession, TCPConnector
+from kopf._cogs.clients import errors, watching
 from kopf._core.reactor import processing, queueing
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config.incluster_config import load_incluster_config
@@ -19,8 +20,14 @@ from trainjob.api.resources import PODS, RAY_JOBS
 
 WATCH_RETRY_SECONDS = 1.0
 """Delay after a watch, or all of them, has failed. Kopf itself has retried a refused watch for a minute by then."""
+LISTED = "LISTED"
 
 logger = logging.getLogger("trainjob.operator")
+
+
+SSLProtocol.max_size = 32 * 1024
+"""Bytes of the read buffer that asyncio keeps for each TLS connection. Its own 256 KiB take most of the memory of an
+operator with many namespaces, each of which needs three connections."""
 
 
 async def login(**arguments: Any) -> kopf.AiohttpSession | None:
@@ -66,7 +73,8 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True
-    settings.watching.chunk_size = 25  # a TrainJob may take more than a megabyte
+    settings.watching.initial_streaming = True
+    settings.watching.chunk_size = 25  # without streaming; a TrainJob may take more than a megabyte
     settings.watching.label_selectors["rayjobs"] = UID_LABEL
     settings.watching.label_selectors["pods"] = UID_LABEL
     settings.process.ultimate_exiting_timeout = None  # otherwise kopf kills the process some time after a failure
@@ -97,11 +105,16 @@ async def _watch(
     processor: Callable[..., Awaitable[Any]],
     **_: Any,
 ) -> None:
-    """Processes the events of a resource one after the other, forever."""
+    """Processes the events of a resource one after the other, forever. An event of the type LISTED, without an object,
+    follows the objects of each list, also of one that broke off."""
+    listed = {"type": LISTED, "object": {}}
     while True:
         async for event in _watch_until_failed(settings, resource, namespace):
-            if not isinstance(event, watching.Bookmark) and event["type"] != "BOOKMARK":
+            if isinstance(event, watching.Bookmark):
+                await processor(raw_event=listed)
+            elif event["type"] != "BOOKMARK":
                 await processor(raw_event=event)
+        await processor(raw_event=listed)
         await asyncio.sleep(settings.watching.reconnect_backoff)
 
 
@@ -109,6 +122,23 @@ queueing.watcher = _watch
 """Replaces kopf's watcher, which has a queue and a task for each object, so that a slow handler delays no other object.
 The operator's handlers only queue a TrainJob, and kopf's tasks take half of the startup time. Kopf's watcher can also
 lose a cancellation while it is paused: a replica that had lost its Lease ran on forever."""
+
+_kopf_watch_objs = watching.watch_objs
+
+
+async def _watch_objects(*, since: str | None = None, **arguments: Any) -> AsyncIterator[Any]:
+    """Yields the events of one request. Raises ClientPayloadError if the initial list breaks off."""
+    is_listed = since is not None
+    async for event in _kopf_watch_objs(since=since, **arguments):
+        is_listed = is_listed or event["type"] in ("BOOKMARK", "ERROR")
+        yield event
+    if not is_listed:
+        raise ClientPayloadError("the list broke off")
+
+
+watching.watch_objs = _watch_objects
+"""Lists again if a streamed list breaks off. Kopf would continue from the version of the last object that arrived and
+never see the objects that come later in the list but are older."""
 
 _problems: dict[tuple[Any, Any], str] = {}
 """Current problems by resource and namespace (None: the whole cluster)."""
@@ -129,6 +159,11 @@ async def _watch_until_failed(settings: kopf.OperatorSettings, resource: Any, na
         ):
             _problems.pop(watch, None)
             yield event
+        return
+    except ClientPayloadError:
+        return
+    except errors.APIUnprocessableEntityError:  # a Kubernetes before 1.34 does not stream lists
+        settings.watching.initial_streaming = False
         return
     except Exception as error:
         where = f" in {namespace}" if namespace else ""

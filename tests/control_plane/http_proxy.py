@@ -27,6 +27,8 @@ class HttpProxy:
         self._serves, self._port = threading.Event(), 0
         self.delay = 0.0
         """Seconds before a request is passed on."""
+        self.last_listed: str | None = None
+        """The name of a TrainJob after which the next streamed list breaks off."""
         self.changes: list[str] = []
         """Method and path of each request that came and does more than read, oldest first."""
 
@@ -80,7 +82,11 @@ class HttpProxy:
             if "watch" in request.query:
                 self._watches.add(last)
             with suppress(ConnectionError):  # of who has gone
-                await _copy(found.content, response, last)
+                if self.last_listed and "sendInitialEvents" in request.query and "/trainjobs" in request.path:
+                    await _copy_until(f'"name":"{self.last_listed}"'.encode(), found.content, response)
+                    self.last_listed = None
+                else:
+                    await _copy(found.content, response, last)
             self._watches.discard(last)
         return response
 
@@ -102,6 +108,15 @@ async def _copy(source: StreamReader, response: web.StreamResponse, last: asynci
             part.cancel()
     if last.done():
         await response.write(last.result())
+    await response.write_eof()
+
+
+async def _copy_until(last: bytes, source: StreamReader, response: web.StreamResponse) -> None:
+    """Until a line that contains `last`."""
+    async for line in source:
+        await response.write(line)
+        if last in line:
+            break
     await response.write_eof()
 
 

@@ -1,4 +1,5 @@
-"""An operator that was installed before the CRDs: TrainJob's own and KubeRay's."""
+"""An operator that was installed before the CRDs: TrainJob's own and KubeRay's. The API server cannot stream lists,
+like one before Kubernetes 1.34."""
 
 from pathlib import Path
 
@@ -16,16 +17,16 @@ def test_crds_that_are_installed_later_are_picked_up(tmp_path: Path):
     process: OperatorProcess | None = None
     try:
         bare.start("etcd")
-        bare.start("kube-apiserver")
+        bare.start("kube-apiserver", "--feature-gates=WatchList=false")
         process = OperatorProcess(bare, tmp_path, [])
         _await_unready(process, "trainjobs cannot be listed")
         bare.apply(crd())
         _await_unready(process, "rayjobs cannot be listed")
         bare.kubectl("apply", "--server-side", "-f", sources("kuberay") / "config" / "crd" / "bases")
         bare.await_definitions()
-        process.wait_ready()
         jobs = Jobs(bare, "default")
         jobs.create()
+        process.wait_ready()
         jobs.until(phase="Pending", reason="Created")
         jobs.report("rayjob", "job", {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"})
         jobs.until(phase="Succeeded")

@@ -56,6 +56,18 @@ def test_a_watch_that_ends_in_nonsense_is_begun_anew(
         assert process.stop() == 0
 
 
+def test_a_list_that_breaks_off_is_listed_again(control_plane: ControlPlane, jobs: Jobs, tmp_path: Path):
+    """Lists are in the order of names: `b`, the older one, was missing in this list."""
+    jobs.create("b", suspend=True)
+    jobs.create("a", suspend=True)
+    with http_proxy_to(control_plane, tmp_path) as (proxy, environment):
+        proxy.last_listed = "a"
+        with operator(jobs.cluster, tmp_path, [jobs.namespace], environment=environment):
+            jobs.until("b", phase="Suspended")
+            jobs.until("a", phase="Suspended")
+        assert proxy.last_listed is None
+
+
 def test_what_cannot_be_watched_is_said_until_it_can_be(control_plane: ControlPlane, jobs: Jobs, tmp_path: Path):
     with (
         http_proxy_to(control_plane, tmp_path) as (proxy, environment),

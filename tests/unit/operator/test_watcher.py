@@ -11,6 +11,7 @@ from operator_objects import Object, document
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.metrics import JOBS
 from trainjob_operator.reconcile import Key
+from trainjob_operator.watching import LISTED
 
 JOB = ("team", "job")
 
@@ -30,11 +31,17 @@ class Watched:
     def train_job(self, kind: str | None, name: str = "job", status: Object | None = None, **spec: Any) -> list[Key]:
         body: Any = document({"name": name, "generation": 1}, **spec) | ({"status": status} if status else {})
         asyncio.run(self.watcher.train_job(body, type=kind))
-        return self.taken()
+        return self.after(kind)
 
     def ray_job(self, kind: str | None, metadata: Object) -> list[Key]:
         body: Any = {"metadata": {"namespace": "team", **metadata}}
         asyncio.run(self.watcher.ray_job(body, type=kind))
+        return self.after(kind)
+
+    def after(self, kind: str | None) -> list[Key]:
+        """What was added for an event; for an object from a list, at the end of the list."""
+        if kind is None:
+            asyncio.run(self.watcher.owned_object({}, type=LISTED))
         return self.taken()
 
     def taken(self) -> list[Key]:
@@ -52,6 +59,20 @@ def watched() -> Watched:
 def numbers() -> dict[tuple[str, str], float]:
     samples = next(iter(JOBS.collect())).samples
     return {(each.labels["namespace"], each.labels["phase"]): each.value for each in samples}
+
+
+@pytest.mark.parametrize("resource", ["train_job", "ray_job", "owned_object"])
+def test_listed_trainjobs_are_queued_at_the_end_of_the_list(watched: Watched, resource: str):
+    """Or of any other list: each may break off."""
+    pending: Any = {"status": {"phase": "Pending"}}
+    for name in ("first", "second"):
+        body = document({"name": name, "generation": 1}) | pending
+        asyncio.run(watched.watcher.train_job(body, type=None))
+    assert watched.train_job("ADDED", "new") == [("team", "new")]
+    asyncio.run(getattr(watched.watcher, resource)({}, type=LISTED))
+    assert watched.taken() == [("team", "first"), ("team", "second")]
+    asyncio.run(getattr(watched.watcher, resource)({}, type=LISTED))
+    assert watched.taken() == []
 
 
 OWNED: Object = {"ownerReferences": [{"kind": "TrainJob", "name": "job"}]}
