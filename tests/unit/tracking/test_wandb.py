@@ -18,6 +18,7 @@ from trainjob.storage import Folder
 from trainjob.tracking.follow import Followed
 from trainjob.tracking.tracker import State
 
+pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # wandb's service
 Record: Any = import_module("wandb.proto.wandb_internal_pb2").Record
 BLOCK, HEADER = 32768, 7
 
