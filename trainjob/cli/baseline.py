@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainjob.cli.cluster_options import Context, Namespace
-from trainjob.cli.named_run import RunName, named_run
+from trainjob.cli.named_run import RunName, changeable_run
 from trainjob.cli.options import Overrides
 from trainjob.cli.output import console, printable_json
 from trainjob.errors import UserError, listed
@@ -37,7 +37,7 @@ def baseline(
     from trainjob.runs.folder import replace_baselines
     from trainjob.runs.lock import locked
 
-    folder = named_run(run, context, namespace)
+    folder = changeable_run(run, context, namespace, "baseline")
     contents = read_contents(folder)
     if contents.summary is None:
         raise UserError(f"{run}: this run has not finished; continue it with `trainjob run`")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainjob.cli.cluster_options import Context, Namespace
-from trainjob.cli.named_run import RunName, named_run
+from trainjob.cli.named_run import RunName, changeable_run
 from trainjob.cli.output import console, printable_json, say
 from trainjob.errors import UserError
 
@@ -39,7 +39,9 @@ def compress(
     from trainjob.compress.variants import Steps, compress
 
     variants = compress(
-        named_run(run, context, namespace), Steps(prune, onnx, int8), lambda text: say(text, error=True)
+        changeable_run(run, context, namespace, "compress"),
+        Steps(prune, onnx, int8),
+        lambda text: say(text, error=True),
     )
     if as_json:
         print(printable_json(variants.model_dump_json(by_alias=True, indent=2)))

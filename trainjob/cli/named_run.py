@@ -37,6 +37,17 @@ def is_run(name: str, context: str | None, namespace: str | None) -> bool:
     return is_path(name) or (context is None and namespace is None and os.path.isdir(name))
 
 
+def changeable_run(name: str, context: str | None, namespace: str | None, command: str) -> "Folder":
+    """The same for `command`, which changes the run: also raises UserError if it is on a cluster's volume."""
+    folder = named_run(name, context, namespace)
+    if folder.uri.startswith("volume://"):
+        raise UserError(
+            f"{name}: its volume can only be read from here: `trainjob pull {name}{repeated(context, namespace)} "
+            f"--what all`, then `trainjob {command} ./{os.path.basename(name)}`"
+        )
+    return folder
+
+
 def named_run(name: str, context: str | None, namespace: str | None) -> "Folder":
     """The folder of the run. Raises UserError if there is neither a folder nor a TrainJob of this name, or if the
     TrainJob has not begun to train."""

@@ -3,7 +3,7 @@
 import re
 
 from trainjob.cli.cluster_options import Context, Namespace
-from trainjob.cli.named_run import RunName, named_run
+from trainjob.cli.named_run import RunName, changeable_run
 from trainjob.cli.options import Overrides
 from trainjob.cli.output import say
 from trainjob.errors import UserError
@@ -22,7 +22,7 @@ def track(run: RunName, overrides: Overrides, context: Context = None, namespace
 
     if other := next((each for each in overrides if not re.match(r"spec\.tracking(?=[.=\[])", each)), None):
         raise UserError(f"--set {other}: of a run that exists, only spec.tracking can be set here")
-    folder = named_run(run, context, namespace)
+    folder = changeable_run(run, context, namespace, "track")
     text = read_job_yaml(folder)
     job = with_overrides(text, TRAINJOB, overrides) if overrides else parse_job(folder, text)
     if not job.spec.tracking:

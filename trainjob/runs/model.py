@@ -41,7 +41,10 @@ def model_folder(folder: Folder, variant: str | None = None) -> Folder:
             )
         checkpoints = folder.list(CHECKPOINTS)
         other = f", or use its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
-        raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
+        how = "`trainjob run`"
+        if "://" in folder.uri:
+            how += " or, if it is of a suspended TrainJob, `trainjob resume`"
+        raise UserError(f"{folder.uri}: this run has not finished; continue it with {how}{other}")
     raise not_a_run(folder, f"{MODEL}/config.json (or config.json)")
 
 

@@ -1,6 +1,7 @@
 """The files that the pod of a volume serves, read by this machine: the server is a process here."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,10 +12,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from typer.testing import CliRunner
 
+from report_runs import TEXT_JOB, finish, write_run
+from trainjob.cli.app import app
 from trainjob.cluster import file_server
 from trainjob.cluster.forwarded import ForwardedPool
-from trainjob.errors import StorageError, StorageUnreachable
+from trainjob.errors import StorageError, StorageUnreachable, UserError
+from trainjob.runs.model import model_folder
 from trainjob.runs.pull import pull
 from trainjob.storage import Folder
 from trainjob.storage.filesystem import mount
@@ -68,6 +73,30 @@ def pool(server: subprocess.Popen[bytes], port: int) -> ForwardedPool:
 def run(pool: ForwardedPool) -> Folder:
     mount(URI, volume_filesystem(pool, URI.removeprefix("volume://")))
     return Folder(URI)
+
+
+def test_commands_that_would_write_into_a_volume(run: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    trained = write_run(tmp_path, TEXT_JOB, [])
+    finish(trained, ["a", "b", "c"])
+    shutil.rmtree(tmp_path / "tags")
+    shutil.copytree(trained.uri, tmp_path / "tags")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["report", URI], catch_exceptions=False)
+    assert (done.exit_code, done.stdout) == (0, "tags-12345678-report.html\n")
+    assert "can only be read from here" in done.stderr
+    assert "mail" in (tmp_path / "tags-12345678-report.html").read_text()
+    for command, *options in (["baseline"], ["compress", "--int8"], ["track"]):
+        refused = CliRunner().invoke(app, [command, URI, *options]).exception
+        assert isinstance(refused, UserError)
+        assert f"--what all`, then `trainjob {command} ./tags-12345678`" in str(refused)
+
+
+def test_a_remote_run_that_has_not_finished_may_be_a_suspended_job(run: Folder, tmp_path: Path):
+    for name in ("model/config.json", "summary.json"):
+        (tmp_path / "tags" / name).unlink()
+    (tmp_path / "tags/checkpoints/epoch-0001-step-00000001").mkdir(parents=True)
+    with pytest.raises(UserError, match=rf"`trainjob resume`, or use its checkpoint {URI}/checkpoints/epoch-0001"):
+        model_folder(run)
 
 
 def test_a_run_on_a_volume_is_a_folder(run: Folder, tmp_path: Path) -> None:
