@@ -18,7 +18,7 @@ from trainjob.api.status_reasons import explanation
 from trainjob.api.trainjob_status import Notification
 from trainjob.schema.uris import ENDPOINT
 from trainjob_operator.api import Api, ApiError
-from trainjob_operator.notifications import secret_refusal
+from trainjob_operator.receivers import secret_refusal
 from trainjob_operator.settings import NotifySettings
 
 MIN_KEY_BYTES = 24

@@ -19,7 +19,7 @@ from trainjob.api.trainjob_status import Notification, read_status
 from trainjob_operator.api import Api, ApiError
 from trainjob_operator.events import Recorder
 from trainjob_operator.notification_request import CannotSend, request_for
-from trainjob_operator.notifications import receivers_of
+from trainjob_operator.receivers import receivers_of
 from trainjob_operator.settings import NotifySettings
 from trainjob_operator.train_job import read_train_job
 from trainjob_operator.work_queue import WorkQueue

@@ -21,10 +21,11 @@ from trainjob_operator.errors import RayJobError
 from trainjob_operator.events import Recorder, change_origin, events_for_change
 from trainjob_operator.head import parse_time
 from trainjob_operator.metrics import START_SECONDS
-from trainjob_operator.notifications import next_waiting_time, receivers_of, refused_receivers, with_notifications
+from trainjob_operator.notifications import next_waiting_time, with_notifications
 from trainjob_operator.observe import observe
 from trainjob_operator.queues import hold_queue, queue_of, was_deactivated_by_operator, with_queue
 from trainjob_operator.ray_jobs import RayJobs, should_create
+from trainjob_operator.receivers import receivers_of, refused_receivers
 from trainjob_operator.refusals import event_sources
 from trainjob_operator.render import start_seconds, storage_of, with_storage
 from trainjob_operator.settings import Settings

@@ -135,11 +135,36 @@ def test_the_pod_is_deleted_whatever_happens(jobs: Jobs, trainjob: Command, tmp_
     assert found["queues" if "queues" in found else "Kueue"]["state"] == "wrong"
 
 
+def test_the_secrets_that_a_job_names(jobs: Jobs, trainjob: Command, tmp_path: Path):
+    receivers = [{"webhook": {"secretName": "hook"}}, {"apprise": {"secretName": "chat"}, "events": ["Failed"]}]
+    tracking = [{"wandb": {"secretName": "wandb"}}]
+    job = document("job", pods={"image": IMAGE}, storage={"uri": "s3://runs"}, notify=receivers, tracking=tracking)
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job))
+    install(jobs, {"image": IMAGE, "notify": {"secretNames": ["hook"]}})
+    for name in ("hook", "wandb"):
+        jobs.kubectl("create", "secret", "generic", name, "--from-literal=key=a")
+    said = trainjob("doctor", "-o", "json", "--timeout", "1s", str(file))
+    assert [each["message"] for each in json.loads(said.out) if each["check"] == "Secrets"] == [
+        "spec.notify[1] gets no notifications: the operator may not read the Secret chat; notify.secretNames in its "
+        "settings: hook",
+        "hook, which spec.notify[0] names, has no url",
+        f"spec.notify[1] names chat, which is not in the namespace {jobs.namespace}",
+    ]
+    job["spec"]["notify"] = [receivers[0] | {"webhook": {"secretName": "hook", "url": "https://a.example"}}]
+    file.write_text(yaml.safe_dump(job))
+    assert examined(trainjob, str(file))["Secrets"]["message"] == "hook, wandb, which the job names, exist"
+
+
 def test_a_stranger_learns_which_verbs_are_missing(jobs: Jobs, trainjob: Command, tmp_path: Path):
     stranger = account(jobs, tmp_path)
     found = examined(trainjob, kubeconfig=stranger)
     assert found["permissions"]["message"].startswith(
         "you may not get, list, watch, create, patch, delete trainjobs.trainjob.dev; get, list pods; "
+    )
+    assert (
+        "get, create pods/portforward; get secrets; create, delete jobs.batch; get rayjobs.ray.io in the "
+        in (found["permissions"]["message"])
     )
     for name in ("namespace", "operator", "nodes", "KubeRay", "admission"):
         assert found[name]["state"] == "unknown"

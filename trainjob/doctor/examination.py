@@ -19,6 +19,7 @@ from trainjob.doctor.nodes import nodes
 from trainjob.doctor.permissions import operator_permissions, permissions
 from trainjob.doctor.probe import probe
 from trainjob.doctor.queues import kueue
+from trainjob.doctor.secrets import secrets
 from trainjob_operator.render import with_storage
 
 _Result = TypeVar("_Result")
@@ -35,6 +36,7 @@ _CHECKS: list[tuple[str, Callable[[Subject], Iterator[Finding]]]] = [
     ("KubeRay", kuberay),
     ("nodes", nodes),
     ("Kueue", kueue),
+    ("Secrets", secrets),
     ("admission", pods_admitted),
 ]
 _ANY_JOB = {

@@ -16,10 +16,13 @@ USER: list[Rule] = [
     ("", "pods", ("get", "list")),
     ("", "pods/log", ("get",)),
     ("", "events", ("list",)),
-    ("", "pods/portforward", ("get",)),
+    ("", "pods/portforward", ("get", "create")),
     ("", "secrets", ("get",)),
+    ("batch", "jobs", ("create", "delete")),
+    ("ray.io", "rayjobs", ("get",)),
 ]
-"""The permissions that the commands need; the last two are for `trainjob dashboard`."""
+"""The permissions that the commands need. `trainjob dashboard` forwards ports and reads a Secret; reading a run on a
+volume forwards ports, starts a pod by a Job, and reads the pod's image from the RayJob."""
 
 OPERATOR: list[Rule] = [
     ("trainjob.dev", "trainjobs", ("get", "list", "watch", "delete")),

@@ -10,7 +10,8 @@ from trainjob.api.status_reasons import explanation
 from trainjob.api.trainjob_status import Interruptions, TrainJobStatus
 from trainjob_operator.events import change_origin
 from trainjob_operator.notification_request import payload
-from trainjob_operator.notifications import MAX_KEPT, next_waiting_time, receivers_of, with_notifications
+from trainjob_operator.notifications import MAX_KEPT, next_waiting_time, with_notifications
+from trainjob_operator.receivers import receivers_of
 from trainjob_operator.settings import NotifySettings
 from trainjob_operator.status import derive
 from trainjob_operator.verdict import Observed
