@@ -124,23 +124,23 @@ def _is_not_longer(one: str, other: str) -> Expression:
     return Expression(f"(!({durations}) || {shorter.cel})", shorter.of)
 
 
-_TUNED_PARTS = dict.fromkeys(step for path in TUNABLE for step in steps_to(path))
+_TUNED_PARTS: dict[Step, list[str]] = {}
+"""The tunable fields directly inside each part that must be set for them."""
+for _path in TUNABLE:
+    if _steps := steps_to(_path):
+        _TUNED_PARTS.setdefault(_steps[-1], []).append(_path)
 
 
-def _tuned_part(step: Step) -> SpecRule:
+def _tuned_part(step: Step, inside: list[str]) -> SpecRule:
     """A part with tuned fields is set."""
-    inside = [path for path in TUNABLE if step in steps_to(path)]
     parents = step.path.rpartition(".")[0]
     root, *names = step.path.split(".")
     chain = " && ".join(f"has(self.{'.'.join([root, *names[: depth + 1]])})" for depth in range(len(names)))
     there = f"{chain} || !has(self.{parents})" if step.is_default else chain
+    tuned = " || ".join(f"has(p.{escaped(path)})" for path in inside)
     condition = Expression(
-        f"(!has(self.tuning) || !([{', '.join(map(_is_tuned, inside))}].exists(given, given)) || ({there}))",
-        lambda spec: (
-            spec.tuning is None
-            or not any(step in steps_to(path) for path in spec.tuning.tuned)
-            or spec.has_part(step.path)
-        ),
+        f"(!has(self.tuning) || ![self.tuning.parameters].exists(p, {tuned}) || ({there}))",
+        lambda spec: spec.tuning is None or spec.tuning.tuned.keys().isdisjoint(inside) or spec.has_part(step.path),
     )
     return SpecRule("tuning.parameters", f"the spec has no {step.path} whose fields could be tuned", condition)
 
@@ -246,7 +246,7 @@ SPEC_RULES: tuple[SpecRule, ...] = (
     ),
     _is_for("training.distillation", kinds_with("distillation"), ~given("training.distillation")),
     _is_for("tuning", kinds_with("tuning"), ~given("tuning")),
-    *map(_tuned_part, _TUNED_PARTS),
+    *(_tuned_part(step, inside) for step, inside in _TUNED_PARTS.items()),
     SpecRule(
         "tuning.parameters",
         f"{BATCH_SIZE} must be a multiple of workers.count",

@@ -7,6 +7,7 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
 
+from annotated_types import Ge, Gt
 from pydantic import ConfigDict, Field, create_model, model_validator
 from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
@@ -38,12 +39,22 @@ DIVIDES = {BATCH_SIZE, HIDDEN_SIZE, HEADS}
 """Fields with divisibility constraints. They take lists of values, which can be checked one by one."""
 GENERATED = ConfigDict(use_attribute_docstrings=False)
 """For types created at runtime: pydantic would search all loaded modules for their source, which takes seconds."""
+DISTRIBUTIONS = {
+    "uniform": "Uniform between the two bounds.",
+    "log_uniform": "Log-uniform between the two bounds.",
+    "range": "Integers between the two bounds, both included.",
+    "choice": "One of these.",
+    "grid": "Every one of these; only for `search: grid`.",
+}
+"""What each field of a parameter means. The CRD would repeat it for every parameter, so the reference page says it."""
 
 
 class Parameter(OneOf):
     """The distribution of a hyperparameter: exactly one of these."""
 
-    model_config = GENERATED
+    model_config = ConfigDict(
+        use_attribute_docstrings=False, json_schema_extra={"minProperties": 1, "maxProperties": 1}
+    )
 
 
 @dataclass(frozen=True)
@@ -85,23 +96,26 @@ def _leaves(part: type[StrictModel], path: str) -> Iterator[tuple[str, Any, str]
             yield field_path, _item(annotation, metadata), info.description or ""
 
 
+def _is_above_0(bound: Any) -> bool:
+    return (isinstance(bound, Gt) and cast("float", bound.gt) >= 0) or (
+        isinstance(bound, Ge) and cast("float", bound.ge) > 0
+    )
+
+
 def _parameter(path: str, item: Any) -> type[Parameter]:
-    kind = get_args(item)[0] if get_origin(item) is Annotated else item
+    kind, *bounds = get_args(item) if get_origin(item) is Annotated else (item,)
     several: Any = Annotated[list[item], Unique, Field(min_length=1, max_length=100)]
     pair: Any = Annotated[list[item], Field(min_length=2, max_length=2)]
-    fields: dict[str, tuple[Any, str]] = {}
+    fields: dict[str, Any] = {}
     if kind is float:
-        fields["uniform"] = (pair, "Uniform between the two bounds.")
-        fields["log_uniform"] = (pair, "Log-uniform between the two bounds.")
+        above_0 = item if any(_is_above_0(bound) for bound in bounds) else Annotated[item, Field(gt=0)]
+        fields["uniform"] = pair
+        fields["log_uniform"] = Annotated[list[above_0], Field(min_length=2, max_length=2)]
     if kind is int and path not in DIVIDES:
-        fields["range"] = (pair, "Integers between the two bounds, both included.")
-    fields["choice"] = (several, "One of these.")
-    fields["grid"] = (several, "Every one of these; only for `search: grid`.")
+        fields["range"] = pair
+    fields["choice"] = fields["grid"] = several
     name = "".join(word[:1].upper() + word[1:] for word in path.split("."))
-    definitions: Any = {
-        field: (annotation | None, Field(default=None, description=text))
-        for field, (annotation, text) in fields.items()
-    }
+    definitions: Any = {field: (annotation | None, None) for field, annotation in fields.items()}
     return create_model(name, __base__=Parameter, __doc__=Parameter.__doc__, **definitions)
 
 
@@ -173,8 +187,6 @@ class Tuning(StrictModel):
                 yield from (("parameters", f"{path} names {show(each)} twice") for each in _repeated(values))
             elif values[0] >= values[1]:
                 yield "parameters", f"{path}: the first number must be less than the second"
-            elif kind == "log_uniform" and values[0] <= 0:
-                yield "parameters", f"{path}: logUniform needs numbers above 0"
             if (kind == "grid") != (self.search == "grid"):
                 yield "parameters", f"{path}: {_GRID if self.search == 'grid' else _NO_GRID}"
 

@@ -51,20 +51,27 @@ _SCALARS: dict[str, Schema] = {
 }
 
 
-def kubernetes_schema(name: str) -> Schema:
-    """The structural schema of a class of the `kubernetes` package, such as "V1EnvVar"."""
+def kubernetes_schema(name: str, described: bool = True) -> Schema:
+    """The structural schema of a class of the `kubernetes` package, such as "V1EnvVar".
+
+    If `described`, it and its fields have descriptions. Those of the classes inside would be an eighth of the CRD, and
+    `kubectl explain pod.spec` shows them.
+    """
     model: Any = getattr(client, name)
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for attribute in _ONLY.get(name) or model.attribute_map:
         info, field = model.model_fields[attribute], model.attribute_map[attribute]
-        value = _type_schema(model.openapi_types[attribute], field)
-        text = info.description or value.get("description") or _as_sentence(field)
-        properties[field] = {**value, "description": _first_sentence(text)}
-        properties[field] |= _LIMITS.get((name, field), {})
+        kind = model.openapi_types[attribute]
+        properties[field] = _type_schema(kind, field) | _LIMITS.get((name, field), {})
+        if described:
+            text = info.description or _description(getattr(client, kind, None)) or _as_sentence(field)
+            properties[field] = {**properties[field], "description": _first_sentence(text)}
         if info.is_required():
             required.append(field)
-    schema: Schema = {"type": "object", "description": _description(model), "properties": properties}
+    schema: Schema = {"type": "object", "properties": properties}
+    if described:
+        schema["description"] = _description(model)
     if name in _MAX_FIELDS:
         schema["maxProperties"] = _MAX_FIELDS[name]
     return {**schema, "required": required} if required else schema
@@ -80,12 +87,12 @@ def _type_schema(kind: str, field: str) -> Schema:
         return {"type": "integer", "format": "int64" if field in _INT64 else "int32"}
     if kind == "str" and field in _QUANTITIES:
         return QUANTITY
-    return _SCALARS[kind] if kind in _SCALARS else kubernetes_schema(kind)
+    return _SCALARS[kind] if kind in _SCALARS else kubernetes_schema(kind, described=False)
 
 
-def _description(model: type) -> str:
+def _description(model: type | None) -> str:
     """The first sentence of the class's docstring, without its list of attributes."""
-    return _first_sentence(inspect.cleandoc(model.__doc__ or "").partition("\n\nAttributes:")[0])
+    return _first_sentence(inspect.cleandoc((model and model.__doc__) or "").partition("\n\nAttributes:")[0])
 
 
 def _first_sentence(text: str) -> str:

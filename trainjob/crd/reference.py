@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator
 from textwrap import fill
 
+from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob.api.tuning import Parameter, Parameters
+from trainjob.api.tuning import DISTRIBUTIONS, Parameter, Parameters
 from trainjob.api.wording import PATTERNS, fields_of, nested_model
 from trainjob.crd.definition import trainjob_schema
 from trainjob.crd.kubernetes_types import Schema
@@ -49,7 +50,7 @@ def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[st
     if rules := list(dict.fromkeys(_rules(model))):
         yield "\n".join(["Rules:\n", *rules, ""])
     if model is Parameters:
-        yield from _distributions(path, schema)
+        yield from _distributions(path)
         return
     for name, info in fields.items():
         nested, field = nested_model(info.annotation), schema["properties"][name]
@@ -57,12 +58,11 @@ def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[st
             yield from _section(f"{path}.{name}" + "[]" * ("items" in field), nested, field.get("items", field))
 
 
-def _distributions(path: str, schema: Schema) -> Iterator[str]:
+def _distributions(path: str) -> Iterator[str]:
     """One section for all of tuning's parameters, whose fields differ only in their bounds."""
-    fields = {name: field for each in schema["properties"].values() for name, field in each["properties"].items()}
     yield f"## `{path}.*`\n\nSet exactly one of the parameter's distributions. Values have the field's own bounds.\n"
     yield "| field | |\n|---|---|"
-    yield from (f"| `{name}` | {field['description']} |" for name, field in fields.items())
+    yield from (f"| `{to_camel(name)}` | {text} |" for name, text in DISTRIBUTIONS.items())
     yield ""
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from trainjob.api.expressions import escaped
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.wording import fields_of
 
@@ -37,7 +36,3 @@ class Rule:
         if "oldSelf" in self.cel or any(f"self.{name}." in self.cel for name in MUTABLE_FIELDS):
             return {"rule": self.cel, "message": self.message, **at}
         return {"rule": f"oldSelf.hasValue() || ({self.cel})", "optionalOldSelf": True, "message": self.message, **at}
-
-
-def given(path: str, parameters: str = "self.tuning.parameters") -> str:
-    return f"has({parameters}.{escaped(path)})"

@@ -12,7 +12,7 @@ from trainjob.api.training import SGD, Distillation
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.tuning import TUNABLE, Parameter, Tuning
 from trainjob.api.wording import fields_of, nested_model
-from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule, given
+from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
 from trainjob.crd.spec_rules import ITEMS, RULES_OF_SPEC, exactly_one
 from trainjob.kinds.causal_lm.spec import CausalLM, Decoder
 from trainjob.kinds.image_classifier.spec import ImageClassifier
@@ -33,7 +33,9 @@ def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
     )
     if model in _IMMUTABLE_MODELS:
         own = (Rule("self == oldSelf", IMMUTABLE), *own)
-    return (_exactly_one(model), *own) if issubclass(model, OneOf) else own
+    if issubclass(model, OneOf) and not issubclass(model, Parameter):  # a parameter's schema has maxProperties
+        return (_exactly_one(model), *own)
+    return own
 
 
 def _exactly_one(model: type[OneOf]) -> Rule:
@@ -43,7 +45,7 @@ def _exactly_one(model: type[OneOf]) -> Rule:
 
 
 def _rules_of_parameter(model: type[Parameter]) -> tuple[Rule, ...]:
-    rules = [
+    return tuple(
         Rule(
             f"!has(self.{name}) || size(self.{name}) != 2 || self.{name}[0] < self.{name}[1]",
             "the first number must be less than the second",
@@ -51,11 +53,7 @@ def _rules_of_parameter(model: type[Parameter]) -> tuple[Rule, ...]:
         )
         for name in ("uniform", "logUniform", "range")
         if name in fields_of(model)
-    ]
-    if "logUniform" in fields_of(model):
-        above = "!has(self.logUniform) || size(self.logUniform) < 1 || self.logUniform[0] > 0.0"
-        rules.append(Rule(above, "needs numbers above 0", "logUniform"))
-    return tuple(rules)
+    )
 
 
 _NOT_ABSOLUTE = (
@@ -105,7 +103,7 @@ def _label_values(field: str) -> Rule:
 _AT_OWN_PATH = " || ".join(
     f"mount.mountPath == '{path}' || mount.mountPath.startsWith('{path}/')" for path in OWN_PATHS
 )
-_SEARCHES = " && ".join(f"(!{given(path, 'p')} || has(p.{escaped(path)}.grid) == grid)" for path in TUNABLE)
+_SEARCHES = " && ".join(f"p.?{escaped(path)}.optMap(x, has(x.grid) == grid).orValue(true)" for path in TUNABLE)
 
 
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {

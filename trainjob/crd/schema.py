@@ -44,10 +44,9 @@ def _spec_schema(model: type[StrictModel], defaults_everywhere: bool, has_defaul
             has_defaults=defaults_everywhere or not _may_be_empty(info),
         )
         default = _default(info) if has_defaults else {}
-        properties[name] = {**_value_schema(info, leaves[name], inner), "description": description(info), **default}
+        properties[name] = {**_value_schema(info, leaves[name], inner), **_described(description(info)), **default}
     schema: Schema = {"type": "object", "description": class_description(model), "properties": properties}
-    if "minProperties" in whole:
-        schema["minProperties"] = whole["minProperties"]
+    schema |= {limit: whole[limit] for limit in ("minProperties", "maxProperties") if limit in whole}
     if required := [name for name, info in fields_of(model).items() if info.is_required()]:
         schema["required"] = required
     if rules := rules_of(model):
@@ -120,6 +119,10 @@ def description(info: FieldInfo) -> str:
     """A field's docstring on one line, or that of the model that it holds."""
     nested = nested_model(info.annotation)
     return " ".join(info.description.split()) if info.description else class_description(nested) if nested else ""
+
+
+def _described(text: str) -> Schema:
+    return {"description": text} if text else {}
 
 
 def class_description(model: type[StrictModel]) -> str:
