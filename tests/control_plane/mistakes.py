@@ -106,6 +106,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "dataset.validation": [{}, {"fraction": 0.2, "uri": "s3://a"}, {"fraction": 0}, {"fraction": 1}, {"uri": "a.csv"}],
     "dataset.unlabelled": [{}, {"uri": "rows.csv"}, "s3://more/rows.csv", {"uri": "s3://more"}],
     "dataset.text": [[], [""], "title", [3], ["title", "title"]],
+    "dataset.textPair": [[], [""], "answer", [3], ["answer", "answer"]],
     "dataset.image": ["", 3, ["photo"]],
     "dataset.label": ["", 3, ["tag"]],
     **_under("dataset.cleaning", {"lowercase": _FLAG, "removeURLs": _FLAG, "removeHTML": _FLAG}),

@@ -113,7 +113,8 @@ _texts = st.lists(columns, min_size=1, max_size=3, unique=True)
 _loaders = ["auto", "rayData", "dataLoader"]
 _cleaning = part(lowercase=booleans, removeURLs=booleans, removeHTML=booleans)
 _bad_rows = part(onBadRows=st.sampled_from(["fail", "drop"]))
-_text_columns = part({"text": _texts, "label": _label_columns}, cleaning=_cleaning)
+_pairs = st.lists(st.sampled_from(["answer", "reply"]), min_size=1, max_size=2, unique=True)
+_text_columns = part({"text": _texts, "label": _label_columns}, cleaning=_cleaning, textPair=_pairs)
 _table_columns = part(
     {"label": _label_columns},
     features=st.lists(st.sampled_from(["age", "zip code"]), min_size=1, max_size=2, unique=True),

@@ -87,6 +87,8 @@ class Dataset(StrictModel):
     """Additional training rows, labeled only by the teacher of `training.distillation`."""
     text: Columns | None = None
     """Columns with the text, joined by a space; for text classifiers and language models."""
+    text_pair: Columns | None = None
+    """Columns with a second text, such as an answer or a hypothesis; the model reads both texts of a row as a pair."""
     prompt: Annotated[str, Field(min_length=1)] | None = None
     """Column with a language model's prompt, which is excluded from the loss; needs `completion`."""
     completion: Annotated[str, Field(min_length=1)] | None = None
@@ -128,7 +130,7 @@ class Dataset(StrictModel):
         return self
 
     def _conflicts(self) -> Iterator[tuple[str, str]]:
-        texts = self.text or []
+        texts, second = self.text or [], self.text_pair or []
         if (self.prompt is None) != (self.completion is None):
             yield "completion", "prompt and completion must be set together"
         if self.prompt is not None and self.prompt == self.completion:
@@ -138,8 +140,11 @@ class Dataset(StrictModel):
             yield "messages", "cannot be set together with text, prompt and completion"
         if pair and self.text is not None:
             yield "text", "cannot be set together with prompt and completion"
-        if twice := next((name for name in texts if texts.count(name) > 1), None):
-            yield "text", f"names the column {twice} twice"
+        for field, names in (("text", texts), ("textPair", second)):
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                yield field, f"names the column {twice} twice"
+        if both := next((name for name in second if name in texts), None):
+            yield "textPair", f"must not name the column {both}, which is in text"
         if self.image is not None and self.image == self.label:
             yield "image", "must not be the same column as label"
         if self.label is not None and (self.label in (self.features or []) or self.label in (self.columns or {})):
@@ -147,8 +152,8 @@ class Dataset(StrictModel):
                 "features" if self.label in (self.features or []) else "columns",
                 f"must not include the label's column, {self.label}: a model that reads the answer learns nothing",
             )
-        if self.label in texts:
+        if self.label in texts or self.label in second:
             yield (
-                "text",
+                "text" if self.label in texts else "textPair",
                 f"must not include the label's column, {self.label}: a model that reads the answer learns nothing",
             )

@@ -33,7 +33,9 @@ class HeldOutPredictions:
 
 
 def tfidf(train: Sampled, held: Sampled) -> tuple[Any, Any]:
-    """TF-IDF weights of words and word pairs, sparse. Raises ValueError where the texts have no words."""
+    """TF-IDF weights of words and word pairs, sparse; of pairs of texts those of each text, their products and the
+    amounts of their differences. Raises ValueError where the texts have no words."""
+    from scipy import sparse
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(
@@ -43,7 +45,17 @@ def tfidf(train: Sampled, held: Sampled) -> tuple[Any, Any]:
         max_features=MOST_FEATURES,
         token_pattern=r"\b\w+\b",
     )
-    return vectorizer.fit_transform(train.values), vectorizer.transform(held.values)
+    if not any("\n" in text for text in train.values):
+        return vectorizer.fit_transform(train.values), vectorizer.transform(held.values)
+    vectorizer.fit([line for text in train.values for line in text.split("\n")])
+
+    weights: Any = vectorizer.transform
+
+    def of_pairs(texts: Any) -> Any:
+        first, second = (weights(each) for each in zip(*(text.split("\n") for text in texts), strict=True))
+        return sparse.hstack([first, second, first.multiply(second), abs(first - second)], format="csr")
+
+    return of_pairs(train.values), of_pairs(held.values)
 
 
 def pixels(train: Sampled, held: Sampled) -> tuple[Any, Any]:

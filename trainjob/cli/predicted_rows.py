@@ -46,7 +46,7 @@ def classify(
         for note in second.notes() if second is not None else []:
             say(note)
         return
-    values = given[noun]
+    values = given[noun] or (given["row"] if noun == "text" else [])
     if not values:
         raise UserError(f"{run.uri} is a model for {noun}s: give --{noun} or DATA")
     inputs = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
@@ -55,7 +55,7 @@ def classify(
     if second is not None:
         answers = target.answer(outputs, predictor.model)
         assert answers is not None, "load_model has refused a model without answers"
-        captions = _cascade_captions(inputs, predictor, answers, second)
+        captions = _cascade_captions(values, predictor, answers, second)
     _show(inputs, target.replies(outputs, predictor.model), captions)
 
 
@@ -132,17 +132,14 @@ def _cascade(run: "Folder", preprocessor: "Preprocessor", threshold: float) -> "
 
 
 def _cascade_captions(
-    inputs: list[str], predictor: "Predictor", answers: "pa.Table", cascade: "LanguageModelCascade"
+    values: list[Any], predictor: "Predictor", answers: "pa.Table", cascade: "LanguageModelCascade"
 ) -> list[str]:
-    """The cascade's answers to the texts, in words. `answers` are the model's."""
-    import pyarrow as pa
-
-    from trainjob.data.read.rows import RowLocation, Rows
+    """The cascade's answers to the rows, in words. `answers` are the model's."""
+    from trainjob.data.read.rows import RowLocation, Rows, row_number
     from trainjob.predictor import probabilities_of
 
-    columns = dict.fromkeys(predictor.preprocessor.input.columns, [""] * len(inputs))
-    columns[predictor.preprocessor.input.columns[0]] = inputs
-    rows = Rows(pa.table(columns), lambda index: RowLocation(inputs[index]))
+    table = predictor.preprocessor.input.table(values, row_number)
+    rows = Rows(table, lambda index: RowLocation(row_number(index)))
     answer = cascade.decide(rows, probabilities_of(answers, predictor.classes))
     names = [*predictor.classes, "no class"]
     return [

@@ -160,18 +160,18 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
     ),
     Dataset: (
-        Rule(
-            "!has(self.text) || !has(self.label) || !(self.label in self.text)",
-            "must not include the label's column: a model that reads the answer learns nothing",
-            "text",
-        ),
         *(
             Rule(
                 f"!has(self.{field}) || !has(self.label) || !(self.label in self.{field})",
                 "must not include the label's column: a model that reads the answer learns nothing",
                 field,
             )
-            for field in ("features", "columns")
+            for field in ("text", "textPair", "features", "columns")
+        ),
+        Rule(
+            "!has(self.text) || !has(self.textPair) || !self.textPair.exists(name, name in self.text)",
+            "must not name a column that is in text",
+            "textPair",
         ),
         Rule(
             "!has(self.image) || !has(self.label) || self.image != self.label",

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 Usage = list[tuple[str, str]]
@@ -37,6 +38,19 @@ def usage_of_predictor(uri: str, option: str, rows: str, data: str) -> Usage:
             f"probabilities = predictor.predict_proba({rows})  # one column for each of predictor.classes",
         ),
     ]
+
+
+TEXT_OPTION, TEXTS = '--text "…"', '["a text", "another"]'
+"""A text for `trainjob predict`, and some in Python."""
+
+
+def usage_of_pairs(usage: Usage, columns: Sequence[str]) -> Usage:
+    """The usage of a model whose rows are pairs of texts, in these columns, made of that for rows of one text."""
+    row = shlex.quote(json.dumps(dict.fromkeys(columns, "…"), ensure_ascii=False))
+    changes = {TEXT_OPTION: f"--row {row}", TEXTS: '[("a text", "another")]'}
+    for one, pair in changes.items():
+        usage = [(title, text.replace(one, pair)) for title, text in usage]
+    return usage
 
 
 def usage_of_regressor(uri: str, option: str, rows: str, data: str) -> Usage:

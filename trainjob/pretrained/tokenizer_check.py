@@ -42,9 +42,9 @@ def note_other_tokens(name: str, field: str, kind: str, loaded: Tokenizer, texts
             return
 
 
-def check_export(folder: Path, tokenizer: Tokenizer, config: dict[str, Any], texts: Sequence[str]) -> None:
+def check_export(folder: Path, tokenizer: Tokenizer, config: dict[str, Any], texts: Sequence[Any]) -> None:
     """Raises DataError where AutoTokenizer, given the files of an exported model in `folder`, makes other tokens of the
-    texts than `tokenizer`, or begins, ends or pads texts with other tokens than `config` says."""
+    texts, or pairs of texts, than `tokenizer`, or begins, ends or pads texts with other tokens than `config` says."""
     from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     loaded: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -57,13 +57,14 @@ def check_export(folder: Path, tokenizer: Tokenizer, config: dict[str, Any], tex
         )
 
 
-def _other_tokens(loaded: Any, tokenizer: Tokenizer, texts: list[str]) -> str | None:
+def _other_tokens(loaded: Any, tokenizer: Tokenizer, texts: list[Any]) -> str | None:
     cut = tokenizer.truncation
     options = {"truncation": True, "max_length": cut["max_length"]} if cut else {}
     found = loaded(texts, verbose=False, **options)["input_ids"] if texts else []
     for text, ids, ours in zip(texts, found, tokenizer.encode_batch(texts), strict=True):
         if ids != ours.ids:
-            return f"with other tokens: {_difference(text, loaded.convert_ids_to_tokens(ids), ours.tokens)}"
+            shown = text if isinstance(text, str) else " | ".join(text)
+            return f"with other tokens: {_difference(shown, loaded.convert_ids_to_tokens(ids), ours.tokens)}"
     return None
 
 

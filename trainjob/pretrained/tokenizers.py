@@ -18,6 +18,8 @@ TOKENIZER_ROWS = 100_000
 CHARACTERS_PER_TOKEN = 16
 """Characters per token of `maxLength`; longer texts are cut before the tokenizer is trained."""
 TEMPLATE, TEMPLATE_FILE = "chat_template", "chat_template.jinja"
+INPUT_NAMES = "model_input_names"
+"""The key of a configuration with the names of the network's inputs."""
 _OF_LOADING = ("is_local", "local_files_only", "backend")
 """Keys that AutoTokenizer adds to a configuration about how it was loaded."""
 
@@ -66,6 +68,7 @@ def pretrained_tokenizer(
         loaded, config = load_tokenizer(folder, max_length)
     for setting in _OF_LOADING:
         config.pop(setting, None)
+    config[INPUT_NAMES] = list(tokenizer.model_input_names)
     if config.get("tokenizer_class") == "TokenizersBackend":
         config["tokenizer_class"] = "PreTrainedTokenizerFast"  # the same, under the name that transformers 4 has, too
     note_other_tokens(name, field, type(tokenizer).__name__, loaded, texts)

@@ -10,6 +10,7 @@ from trainjob.api import Dataset, Model
 from trainjob.errors import listed
 from trainjob.evaluation import Scores
 from trainjob.formatting import capitalized, count, score
+from trainjob.kinds.usage import Usage, usage_of_pairs
 from trainjob.report.formatting import cell
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents
@@ -26,7 +27,7 @@ def card(run: Contents) -> str:
     model, dataset = run.job.spec.model, listed([file_name(uri) for uri in run.job.spec.dataset.train.all_uris])
     sets = sorted(run.evaluation.items())  # test comes before validation
     set_name, scores = sets[0]
-    commands, code = (text for _, text in model.kind.usage("FOLDER"))
+    commands, code = (text for _, text in usage(run, "FOLDER"))
     trained = run.summary.trained_parameters
     text = template("card.md.j2").render(
         metadata=yaml.safe_dump(_metadata(run, run.job.spec.dataset), sort_keys=False, allow_unicode=True),
@@ -42,11 +43,20 @@ def card(run: Contents) -> str:
         excerpt=scores.excerpt(set_name),
         trained=trained if trained != run.summary.parameters else None,
         other_library=model.kind.library,
-        columns=listed([f"`{cell(column)}`" for column in run.job.spec.dataset.text or []]),
+        columns=_names(run.job.spec.dataset.text),
+        pair=_names(run.job.spec.dataset.text_pair),
         commands=commands.splitlines(),
         code=code,
     )
     return f"{text}\n"
+
+
+def usage(run: Contents, uri: str) -> Usage:
+    """How to use the model of a run that lies at `uri`."""
+    found, dataset = run.job.spec.model.kind.usage(uri), run.job.spec.dataset
+    if dataset is None or dataset.text_pair is None:
+        return found
+    return usage_of_pairs(found, [*(dataset.text or []), *dataset.text_pair])
 
 
 def _files_of(dataset: Dataset, set_name: str) -> str:
@@ -62,6 +72,10 @@ def _files_of(dataset: Dataset, set_name: str) -> str:
 def file_name(uri: str) -> str:
     """The last part of a URI or path, without what may be secret: user, password, query."""
     return basename(urlsplit(uri).path.rstrip("/")) or "data"
+
+
+def _names(columns: list[str] | None) -> str:
+    return listed([f"`{cell(column)}`" for column in columns or []])
 
 
 def _metadata(run: Contents, dataset: Dataset) -> dict[str, Any]:

@@ -29,10 +29,10 @@ class Mistake:
     label: str
     source: str
     """File and row."""
-    text: str | None
-    """Or its beginning; None for an image."""
+    texts: list[str]
+    """The beginning of its text, or of both texts of a pair; empty for an image."""
     longer_text: str | None
-    """The stored part of a text that begins with `text`."""
+    """The stored part of texts that do not end here."""
     picture: str | None
     """A data URI; None for a text, and where none is kept."""
 
@@ -76,16 +76,20 @@ def _remarks(lines: Sequence[dict[str, Any]], parent: str) -> list[str]:
 
 def _mistake(line: dict[str, Any], worst: tuple[str, str, str], parent: str) -> Mistake:
     predicted, remark, label = worst
-    text = None if line.get("text") is None else _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line["text"])
-    is_cut = text is not None and len(text) > SHOWN_CHARACTERS
+    texts = [
+        _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line[name])
+        for name in ("text", "text_pair")
+        if line.get(name) is not None
+    ]
+    is_cut = any(len(text) > SHOWN_CHARACTERS for text in texts)
     thumbnail = line.get("thumbnail")
     return Mistake(
         predicted=predicted,
         remark=remark,
         label=label,
         source=_source(line, parent),
-        text=f"{text[:SHOWN_CHARACTERS].rstrip()}…" if text and is_cut else text,
-        longer_text=text if is_cut else None,
+        texts=[f"{text[:SHOWN_CHARACTERS].rstrip()}…" if len(text) > SHOWN_CHARACTERS else text for text in texts],
+        longer_text="\n\n".join(texts) if is_cut else None,
         picture=thumbnail and f"data:image/jpeg;base64,{base64.b64encode(thumbnail).decode()}",
     )
 

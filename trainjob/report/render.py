@@ -13,6 +13,7 @@ from trainjob.report.baselines import (
     headings,
     remarks,
 )
+from trainjob.report.card import usage
 from trainjob.report.charts import MOST_METRICS, Chart, charts, describe, draw, metric_names
 from trainjob.report.charts import remarks as chart_remarks
 from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
@@ -100,7 +101,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "data_table": data_table(profile) if profile else [],
         "class_facts": class_facts(profile) if profile else [],
         "stages": stages(summary) if summary else [],
-        "usage": run.job.spec.model.kind.usage(run.uri) if summary else [],
+        "usage": usage(run, run.uri) if summary else [],
     }
 
 

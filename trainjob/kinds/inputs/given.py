@@ -15,15 +15,21 @@ from trainjob.data.read.rows import open_seekable, readable
 from trainjob.errors import UserError
 
 
-def table_of_texts(rows: Sequence[Any] | np.ndarray, columns: list[str], where: Callable[[int], str]) -> pa.Table:
-    """Texts, or mappings from column to value. A text goes into the first of the columns, which are joined anyway.
-    Raises UserError for others."""
+def table_of_texts(
+    rows: Sequence[Any] | np.ndarray, columns: list[str], where: Callable[[int], str], pair: Sequence[str] = ()
+) -> pa.Table:
+    """Texts, or mappings from column to value; pairs of texts instead of texts if some of the columns are those of the
+    second text of a `pair`. A text goes into the first of its columns, which are joined anyway. Raises UserError for
+    others."""
     records = []
     for index, row in enumerate(rows):
-        if isinstance(row, str):
+        if pair and isinstance(row, Sequence) and [type(text) for text in row] == [str, str]:
+            row = dict.fromkeys(columns, "") | {columns[0]: row[0], pair[0]: row[1]}
+        if isinstance(row, str) and not pair:
             row = dict.fromkeys(columns, "") | {columns[0]: row}
         if not isinstance(row, Mapping):
-            raise UserError(f"{where(index)}: the model takes texts or mappings, not {type(row).__name__}")
+            what = "pairs of texts, each a list of two, or mappings" if pair else "texts or mappings"
+            raise UserError(f"{where(index)}: the model takes {what}, not {type(row).__name__}")
         missing = [name for name in columns if name not in row]
         if missing:
             raise UserError(f"{where(index)} has no {' and no '.join(missing)}; the model takes {', '.join(columns)}")

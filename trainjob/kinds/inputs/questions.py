@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model, model_validator
@@ -36,13 +36,15 @@ class Texts(BaseModel):
     """Either texts or rows of a table."""
 
     model_config = ConfigDict(extra="forbid")
-    texts: list[str] | None
+    texts: list[Any] | None
     rows: list[Any] | None
+    gap: ClassVar[int] = 0
+    """The number of columns between the first ones of the two texts of a pair."""
 
     def as_rows(self) -> Sequence[Row]:
-        """A text goes into the first of the columns, which are joined anyway."""
+        """A text goes into the first of its columns, which are joined anyway."""
         if self.texts is not None:
-            return [(text,) for text in self.texts]
+            return [(text,) if isinstance(text, str) else (text[0], *[None] * self.gap, text[1]) for text in self.texts]
         return [tuple(vars(row).values()) for row in self.rows or ()]
 
     @model_validator(mode="after")
@@ -68,15 +70,18 @@ def image_question(most_rows: int) -> type[Images]:
     return create_model("Images", __base__=Images, images=(list[_Image], Field(**limits)))
 
 
-def text_question(names: Sequence[str], most_rows: int) -> type[Texts]:
-    """Requests with up to `most_rows` texts, or rows of a table with these columns."""
+def text_question(names: Sequence[str], most_rows: int, pair: Sequence[str] = ()) -> type[Texts]:
+    """Requests with up to `most_rows` texts, or rows of a table with these columns; with pairs of texts if some of them
+    are the columns of the second text of a `pair`."""
     limits: dict[str, Any] = {"min_length": 1, "max_length": most_rows}
-    row = _row(names)
+    row, text = _row(names), tuple[_Text, _Text] if pair else _Text
     choices: dict[str, Any] = {
-        "texts": (list[_Text] | None, Field(None, **limits)),
+        "texts": (list[text] | None, Field(None, **limits)),
         "rows": (list[row] | None, Field(None, **limits)),
     }
-    return create_model("Texts", __base__=Texts, **choices)
+    question = create_model("Texts", __base__=Texts, **choices)
+    question.gap = names.index(pair[0]) - 1 if pair else 0
+    return question
 
 
 def row_question(names: Sequence[str], most_rows: int) -> type[TableRows]:

@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,10 @@ from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import Rows, as_text, check_columns, row_number
 from trainjob.errors import DataError
 from trainjob.kinds.inputs.cleaning import clean
+from trainjob.kinds.inputs.given import table_of_texts
+from trainjob.kinds.inputs.questions import Question, text_question
 from trainjob.kinds.inputs.text_columns import TextColumns
+from trainjob.pretrained.tokenizer_check import check_export
 from trainjob.pretrained.tokenizers import (
     CHARACTERS_PER_TOKEN,
     cut_share,
@@ -45,13 +48,25 @@ PLAIN_TOKENS = 2_000_000
 FEW_OUTPUTS = 30
 
 
+_TYPE_BIT = 24
+"""A prepared token of a pair holds its type above this bit; no vocabulary is as large."""
+
+
 @dataclass(frozen=True)
 class TextInput(TextColumns):
-    """Joins a row's text columns, cleans the text and tokenizes it. The tokenizer cuts at `max_length`."""
+    """Joins a row's text columns, cleans the text and tokenizes it. The tokenizer cuts at `max_length`.
+
+    A row may be a pair of texts, from `columns` and `pair`. The tokenizer separates them, and cuts the longer one. The
+    cleaned texts of a pair, which have no line breaks, are handed around as one text of two lines.
+    """
 
     packs: ClassVar[bool] = False
 
     cleaning: Cleaning
+    pair: list[str] = field(default_factory=list[str])
+    """Those of `columns` with the second text; empty where a row has one text."""
+    has_types: bool = False
+    """Whether the network is told which tokens are of the second text."""
 
     @property
     def pad_token_id(self) -> int:
@@ -64,49 +79,71 @@ class TextInput(TextColumns):
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """The content by which the split identifies rows: the raw text."""
-        return text_contents(joined_texts(table, self.columns, where))
+        return text_contents(list(map("\n".join, self._texts(table, where))))
 
     def check(self, rows: Rows) -> None:
         """Any text can be used."""
 
+    def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
+        return table_of_texts(rows, self.columns, where, self.pair)
+
+    def question(self, most_rows: int) -> type[Question]:
+        return text_question(self.columns, most_rows, self.pair)
+
+    def check_export(self, folder: Path, texts: Sequence[str]) -> None:
+        check_export(folder, self.tokenizer, self.tokenizer_config, encodable(texts, bool(self.pair)))
+
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """The tokens of each row, list<int32>. Raises DataError for missing columns and undecodable bytes."""
-        texts = [clean(text, self.cleaning) for text in joined_texts(table, self.columns, where)]
-        tokens = [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts)]
+        texts = [cleaned(each, self.cleaning) for each in self._texts(table, where)]
+        encodings = self.tokenizer.encode_batch_fast(encodable(texts, bool(self.pair)))
+        tokens = [encoding.ids for encoding in encodings]
         values = np.fromiter(itertools.chain.from_iterable(tokens), np.int32)
+        if self.has_types:
+            types = itertools.chain.from_iterable(encoding.type_ids for encoding in encodings)
+            values |= np.fromiter(types, np.int32) << _TYPE_BIT
         return as_lists(values, np.array([len(row) for row in tokens], np.int64))
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:
-        """input_ids and attention_mask, both int64 [n, `padded_length`]. A text without tokens, such as an
-        empty one for a decoder, gets one padding token that the mask keeps."""
+        """input_ids, attention_mask and, with `has_types`, token_type_ids, all int64 [n, `padded_length`]. A text
+        without tokens, such as an empty one for a decoder, gets one padding token that the mask keeps."""
         lengths = np.maximum(examples.lengths, 1)
         positions = np.arange(padded_length(lengths, self.max_length))
-        mask = positions < lengths[:, None]
+        mask, is_token = positions < lengths[:, None], positions < examples.lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_token_id, np.int64)
-        input_ids[positions < examples.lengths[:, None]] = examples.values
-        return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
+        input_ids[is_token] = examples.values & ((1 << _TYPE_BIT) - 1)
+        inputs = {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
+        if self.has_types:
+            inputs["token_type_ids"] = np.zeros_like(input_ids)
+            inputs["token_type_ids"][is_token] = examples.values >> _TYPE_BIT
+        return inputs
 
     def plain(self, rows: Rows) -> list[str]:
         """The cleaned text of each row, as far as the network can read it."""
         longest = CHARACTERS_PER_TOKEN * self.max_length
-        return [clean(text[:longest], self.cleaning) for text in joined_texts(rows.table, self.columns, rows.where)]
+        return [cleaned(each, self.cleaning, longest) for each in self._texts(rows.table, rows.where)]
 
     def most_plain_rows(self, width: int) -> int:
         tokens = PLAIN_TOKENS * FEW_OUTPUTS // max(width, FEW_OUTPUTS)
         return int(tokens / self.mean_length)
 
     def cut_share(self, texts: Sequence[str]) -> float | None:
-        return cut_share(self.tokenizer, texts)
+        return cut_share(self.tokenizer, encodable(texts, bool(self.pair)))
 
     def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
-        texts = joined_texts(rows.table, self.columns, rows.where)
-        return {"text": pa.array([text[:EXCERPT_CHARACTERS] for text in texts], pa.string())}
+        """The texts of a pair are columns of their own."""
+        names = ("text", "text_pair") if self.pair else ("text",)
+        columns = zip(*self._texts(rows.table, rows.where), strict=True)
+        cut = ([text[:EXCERPT_CHARACTERS] for text in texts] for texts in columns)
+        return {name: pa.array(texts, pa.string()) for name, texts in zip(names, cut, strict=True)}
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Also writes, for transformers too, tokenizer.json and tokenizer_config.json."""
         save_tokenizer(self.tokenizer, self.tokenizer_config, folder)
         return {
             "columns": self.columns,
+            "pair": self.pair,
+            "has_types": self.has_types,
             "cleaning": self.cleaning.model_dump(by_alias=True),
             "max_length": self.max_length,
             "mean_length": self.mean_length,
@@ -119,12 +156,40 @@ class TextInput(TextColumns):
         cleaning = Cleaning.model_validate(state["cleaning"])
         return cls(**state | {"cleaning": cleaning}, tokenizer=tokenizer, tokenizer_config=config)
 
+    def _texts(self, table: pa.Table, where: Callable[[int], str]) -> list[tuple[str, ...]]:
+        return row_texts(table, self.columns, self.pair, where)
+
 
 def joined_texts(table: pa.Table, columns: Sequence[str], where: Callable[[int], str] = row_number) -> list[str]:
     """The text columns of each row joined by a blank; null counts as empty."""
     check_columns(columns, table.column_names, "the table")
     texts = [as_text(table[name], name, where).to_pylist() for name in columns]
     return [" ".join(filter(None, row)) for row in zip(*texts, strict=True)]
+
+
+def row_texts(
+    table: pa.Table, columns: Sequence[str], pair: Sequence[str], where: Callable[[int], str]
+) -> list[tuple[str, ...]]:
+    """The text of each row, or its two where some of the columns are those of a `pair`."""
+    first = [name for name in columns if name not in pair]
+    return list(zip(*(joined_texts(table, names, where) for names in (first, pair) if names), strict=True))
+
+
+def cleaned(texts: Sequence[str], cleaning: Cleaning, longest: int | None = None) -> str:
+    """The first characters of each text of a row, cleaned: a line for each."""
+    return "\n".join([clean(text[:longest], cleaning) for text in texts])
+
+
+def encodable(texts: Sequence[str], are_pairs: bool) -> list[Any]:
+    """Cleaned texts as a tokenizer takes them."""
+    return [text.partition("\n")[::2] for text in texts] if are_pairs else list(texts)
+
+
+def separates(tokenizer: Tokenizer) -> bool:
+    """Whether the tokenizer puts tokens between the two texts of a pair."""
+    first, second = (tokenizer.encode(text, add_special_tokens=False).ids for text in ("a", "b"))
+    ids, together = tokenizer.encode("a", "b").ids, [*first, *second]
+    return not any(ids[start : start + len(together)] == together for start in range(len(ids)))
 
 
 def text_contents(texts: list[str]) -> list[bytes]:

@@ -12,15 +12,18 @@ from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.hub_features import numbered_label_notes
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.doing import DOING
-from trainjob.kinds.inputs.cleaning import clean
+from trainjob.errors import notify
 from trainjob.kinds.inputs.text import (
     TextInput,
-    joined_texts,
+    cleaned,
+    encodable,
     pretrained_text_tokenizer,
+    row_texts,
+    separates,
     text_contents,
     train_wordpiece,
 )
-from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
+from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, INPUT_NAMES, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
 
 
 def fit_texts(
@@ -34,27 +37,36 @@ def fit_texts(
 ) -> FittedOn:
     """`labels` reads the label's column. Unusable rows are counted in `bad`. Raises DataError if no model can be
     fitted."""
-    columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
-    assert columns is not None
+    label, cleaning, pair = dataset.label, dataset.cleaning, dataset.text_pair or []
+    assert dataset.text is not None
     assert label is not None
+    columns = [*dataset.text, *pair]
     longest = CHARACTERS_PER_TOKEN * model.max_length
 
     def scan(rows: Rows) -> ScannedRows[str]:
-        texts = joined_texts(rows.table, columns, rows.where)
-        has_text = np.array([bool(text.strip()) for text in texts], np.uint8)
+        texts = row_texts(rows.table, columns, pair, rows.where)
+        has_text = np.array([bool("".join(each).strip()) for each in texts], np.uint8)
         return ScannedRows(
-            hashes(text_contents(texts), seed), lambda index: clean(texts[index][:longest], cleaning), has_text
+            hashes(text_contents(list(map("\n".join, texts))), seed),
+            lambda index: cleaned(texts[index], cleaning, longest),
+            has_text,
         )
 
     plan = ScanPlan([*columns, label], labels, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
-    texts = survey.sample.items(division.is_training)
+    texts, has_types = survey.sample.items(division.is_training), False
     if model.pretrained is not None:
         DOING.begin("loading the tokenizer")
         tokenizer, config = pretrained_text_tokenizer(
             model.pretrained, model.max_length, f"{model.path}.pretrained", texts
         )
+        has_types = bool(pair) and "token_type_ids" in config[INPUT_NAMES]
+        if pair and not separates(tokenizer):
+            notify(
+                f"{model.path}.pretrained: the tokenizer of {model.pretrained} puts no token between the two texts of "
+                "a pair, so the model does not see where the first one ends; those of encoders, such as BERT, do"
+            )
     else:
         assert model.encoder is not None
         DOING.begin("fitting the tokenizer")
@@ -63,8 +75,10 @@ def fit_texts(
         columns=columns,
         cleaning=cleaning,
         max_length=model.max_length,
-        mean_length=mean_length(tokenizer, texts),
+        mean_length=mean_length(tokenizer, encodable(texts, bool(pair))),
         tokenizer=tokenizer,
         tokenizer_config=config,
+        pair=pair,
+        has_types=has_types,
     )
     return FittedOn(text, division, survey.digest(target), texts, numbered_label_notes(train[0], label))

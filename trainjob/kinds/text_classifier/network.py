@@ -37,22 +37,27 @@ _POOLS_LAST_TOKEN = ("xlnet",)
 class TextClassifier(PretrainedClassifier):
     """A transformers encoder with a classification head."""
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Logits, float32 [n, C], of tokens and, where some are padding, their mask, both int64 [n, length]."""
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
+    ) -> Tensor:
+        """Logits, float32 [n, C], of tokens, of their mask where some are padding, and of the text of a pair that each
+        is in, where the network is told; all int64 [n, length]."""
+        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         if attention_mask is not None and self.network.config.model_type in _POOLS_LAST_TOKEN:
-            input_ids, attention_mask = _padded_left(input_ids, attention_mask)
-        return master_weights.call(self, input_ids=input_ids, attention_mask=attention_mask).logits.float()
+            order = _padding_first(attention_mask)
+            input_ids, attention_mask = input_ids.gather(1, order), attention_mask.gather(1, order)
+            types = {name: tensor.gather(1, order) for name, tensor in types.items()}
+        return master_weights.call(self, input_ids=input_ids, attention_mask=attention_mask, **types).logits.float()
 
     def round_weights(self) -> None:
         self.rounds = master_weights.can_round(self)
 
 
-def _padded_left(input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows with the padding, which comes after the tokens, moved before them; all int64 [n, length]."""
+def _padding_first(attention_mask: Tensor) -> Tensor:
+    """The positions of tokens in the order that moves the padding before them; both int64 [n, length]."""
     length = attention_mask.shape[1]
-    positions = torch.arange(length, device=input_ids.device) + attention_mask.sum(1, keepdim=True)
-    positions = positions % length
-    return input_ids.gather(1, positions), attention_mask.gather(1, positions)
+    positions = torch.arange(length, device=attention_mask.device) + attention_mask.sum(1, keepdim=True)
+    return positions % length
 
 
 def build(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any], as_stored: bool = False) -> TextClassifier:

@@ -5,7 +5,7 @@ from typing import ClassVar
 from trainjob.kinds.classifier import METRICS, SCORES, Classifier
 from trainjob.kinds.facts import TABLES, Columns, Facts
 from trainjob.kinds.text_network import TextNetwork
-from trainjob.kinds.usage import Library, Usage, usage_of_predictor
+from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_predictor
 
 
 class TextClassifier(TextNetwork, Classifier):
@@ -19,7 +19,7 @@ class TextClassifier(TextNetwork, Classifier):
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(
-            allowed=("text", "label", "cleaning"),
+            allowed=("text", "textPair", "label", "cleaning"),
             required={
                 ("text",): "is required by model.textClassifier: the columns that hold the text",
                 ("label",): "is required by model.textClassifier: the column that holds the label",
@@ -45,7 +45,7 @@ class TextClassifier(TextNetwork, Classifier):
         return Library("transformers", code, joins_columns=True)
 
     def usage(self, uri: str) -> Usage:
-        return usage_of_predictor(uri, '--text "…"', '["a text", "another"]', "new.csv")
+        return usage_of_predictor(uri, TEXT_OPTION, TEXTS, "new.csv")
 
     @property
     def usual_learning_rate(self) -> float:

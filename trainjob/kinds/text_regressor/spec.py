@@ -5,7 +5,7 @@ from typing import ClassVar
 from trainjob.kinds.facts import TABLES, Columns, Facts
 from trainjob.kinds.regressor import METRICS, SCORES, Regressor
 from trainjob.kinds.text_network import TextNetwork
-from trainjob.kinds.usage import Usage, usage_of_regressor
+from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Usage, usage_of_regressor
 
 
 class TextRegressor(TextNetwork, Regressor):
@@ -19,7 +19,7 @@ class TextRegressor(TextNetwork, Regressor):
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(
-            allowed=("text", "label", "cleaning"),
+            allowed=("text", "textPair", "label", "cleaning"),
             required={
                 ("text",): "is required by model.textRegressor: the columns that hold the text",
                 ("label",): "is required by model.textRegressor: the column that holds the number",
@@ -49,7 +49,7 @@ class TextRegressor(TextNetwork, Regressor):
         return None
 
     def usage(self, uri: str) -> Usage:
-        return usage_of_regressor(uri, '--text "…"', '["a text", "another"]', "new.csv")
+        return usage_of_regressor(uri, TEXT_OPTION, TEXTS, "new.csv")
 
     @property
     def usual_learning_rate(self) -> float:
