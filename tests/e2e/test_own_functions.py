@@ -47,9 +47,11 @@ RAISES_ONCE_RESUMED = """
 
 FILLS_MEMORY = """
     def train_loop(config):
+        from filler import SIZE
+
         kept = []
         while True:
-            kept.append(bytearray(b"x" * 2**26))
+            kept.append(bytearray(b"x" * SIZE))
 """
 
 
@@ -93,6 +95,11 @@ def _ray_pods(jobs: TrainJobs) -> list[str]:
     return [pod["metadata"]["name"] for pod in jobs.cluster.find("pods", jobs.namespace, labels="ray.io/cluster")]
 
 
-def test_a_worker_that_runs_out_of_memory_is_said_to(jobs: TrainJobs) -> None:
-    jobs.submit_function(FILLS_MEMORY, retries=0, workers={"count": 1, "memory": "2Gi"})
+def test_a_worker_that_imports_a_required_package_runs_out_of_memory(jobs: TrainJobs, tmp_path: Path) -> None:
+    code, packages = jobs.module("own", FILLS_MEMORY), jobs.wheel(tmp_path, "filler", "SIZE = 2**26")
+    pods = {field: code[field] + packages[field] for field in code}
+    workers = {"count": 1, "memory": "2Gi"}
+    job = jobs.function({}, pods=pods, requirements=["filler"], retries=0, workers=workers)
+    jobs.kubectl("apply", "-f", "-", stdin=json.dumps(job))
     assert "memory" in jobs.until_phase("Failed")["message"].lower()
+    assert jobs.store.read(f"{jobs.run()}/code/requirements.lock").startswith(b"filler==1.0 ")

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 from urllib.parse import urljoin
@@ -19,6 +21,7 @@ import pytest
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, document, eventually
+from code_servers import write_wheel
 from e2e.evidence import FOLDER, write_evidence
 from e2e.object_store import BUCKET, ENDPOINT, ObjectStore
 from pages import trainjob_of
@@ -114,6 +117,19 @@ class TrainJobs(Jobs):
             "env": [{"name": "PYTHONPATH", "value": "/code"}],
             "volumes": [{"name": "code", "configMap": {"name": name}}],
             "volumeMounts": [{"name": "code", "mountPath": "/code"}],
+        }
+
+    def wheel(self, folder: Path, name: str, source: str) -> dict[str, Any]:
+        """A job's `pods` where uv finds, instead of on an index, a package with this module, which a ConfigMap holds.
+        Its wheel is written to `folder`."""
+        write_wheel(folder, name, source)
+        data = {file.name: b64encode(file.read_bytes()).decode() for file in folder.glob("*.whl")}
+        metadata = {"name": name, "namespace": self.namespace}
+        self.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data})
+        return {
+            "env": [{"name": "UV_NO_INDEX", "value": "1"}, {"name": "UV_FIND_LINKS", "value": "/wheels"}],
+            "volumes": [{"name": "wheels", "configMap": {"name": name}}],
+            "volumeMounts": [{"name": "wheels", "mountPath": "/wheels"}],
         }
 
     def run(self, name: str = "job") -> str:
