@@ -141,7 +141,8 @@ class TrainingStatus(StrictModel):
     is_best: bool = False
     """Whether these metrics are the best so far, by `checkpoints.metric`."""
     latest_checkpoint: CheckpointStatus | None = None
-    """The checkpoint that a retry resumes from."""
+    """The latest checkpoint that was reported. When the pods are deleted, such as at `spec.cancel`, the workers save
+    another one, which is no longer reported."""
     best_checkpoint: CheckpointStatus | None = None
     """The best checkpoint so far."""
     tuning: TuningStatus | None = None

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _LABEL = 12
 """Width of the labels."""
+_SAVED_AT_THE_END = ("Cancelled", "Suspended", "Suspending", "Queued")
+"""Reasons for which the pods are deleted: the workers then save a checkpoint that the driver no longer reports."""
 _MOST_METRICS = 12
 _LEAST_WIDTH = 60
 
@@ -156,7 +158,10 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
     for label, found in (("Best", training.best_checkpoint), ("Latest", training.latest_checkpoint)):
         if found is not None and found.uri:
             value = f", {found.metric} {score(found.value)}" if found.metric and found.value is not None else ""
-            yield label, f"step {found.step:,}{value}: {found.uri}"
+            if label == "Latest" and job.status.reason in _SAVED_AT_THE_END:
+                yield label, f"step {found.step:,} or later, in {found.uri.rpartition('/')[0]}"
+            else:
+                yield label, f"step {found.step:,}{value}: {found.uri}"
     if training.failure is not None and training.failure.message not in (job.status.message or ""):
         who = "the driver" if training.failure.rank is None else f"worker {training.failure.rank}"
         yield "Failure", f"{who}: {training.failure.exception}: {training.failure.message}"

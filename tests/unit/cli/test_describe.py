@@ -64,6 +64,14 @@ def test_a_job_that_waits_says_why_and_what_to_do():
     assert lines.count("Why: ImagePullBackOff") == 1
 
 
+@pytest.mark.parametrize(("phase", "reason"), [("Failed", "Cancelled"), ("Suspended", "Suspended")])
+def test_the_checkpoint_that_is_saved_as_the_pods_end_may_be_later_than_the_reported_one(phase: str, reason: str):
+    reported = {"stage": "Training", "latestCheckpoint": {"uri": "s3://runs/tags/checkpoints/epoch-0001", "step": 40}}
+    assert "Latest      step 40: s3://runs/tags/checkpoints/epoch-0001" in described(job(training=reported))
+    ended = described(job(phase=phase, reason=reason, training=reported))
+    assert "Latest      step 40 or later, in s3://runs/tags/checkpoints" in ended
+
+
 def test_a_reason_that_this_version_does_not_know_is_told_in_the_clusters_words():
     [cause] = causes(job(phase="Pending", reason="Tired", message="the node sleeps").status)
     assert cause == ("Tired", "", "the node sleeps", "")
