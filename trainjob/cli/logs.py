@@ -169,7 +169,12 @@ class _Workers:
 
         if rank not in self._logs:
             start = f"[rank {rank}] " if self._ranks is None else ""
-            self._logs[rank] = RankLog(self._folder, rank), LineReader(lambda line: self._show(f"{start}{line}"))
+
+            def show(lines: str) -> None:
+                for line in lines.split("\n"):
+                    self._show(f"{start}{line}")
+
+            self._logs[rank] = RankLog(self._folder, rank), LineReader(show)
         return self._logs[rank]
 
     def finish(self) -> None:

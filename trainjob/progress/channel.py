@@ -117,7 +117,8 @@ class Receiver:
                     connection.send_bytes(_END)
             else:
                 self._printing.add(threading.current_thread())
-                self._show(message[1:].decode())
+                for line in message[1:].decode().split("\n"):
+                    self._show(line)
 
 
 class _Throttle:
@@ -160,8 +161,9 @@ class Sender:
         if self._throttle.admits():
             self._add(_TRIAL + json.dumps(steps).encode())
 
-    def send_output(self, line: str) -> None:
-        self._add(_OUTPUT + line.encode())
+    def send_output(self, lines: str) -> None:
+        """Sends one line, or several joined by newlines."""
+        self._add(_OUTPUT + lines.encode())
 
     def close(self) -> None:
         """Sends the queue and waits a few seconds for the driver to receive it."""

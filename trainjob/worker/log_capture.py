@@ -66,6 +66,7 @@ class LineReader:
     """Splits chunks of output into lines. If a progress bar has redrawn a line, its last state is shown."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
+        """`show` is called with a line, or with several joined by newlines."""
         self._show, self._rest = show, ""
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
@@ -75,8 +76,8 @@ class LineReader:
 
     def add(self, data: bytes) -> None:
         *lines, rest = (self._rest + self._decoder.decode(data)).split("\n")
-        for line in lines:
-            self._show(_as_drawn(line))
+        if lines:
+            self._show("\n".join(map(_as_drawn, lines)))
         self._rest = _as_drawn(rest)[-SHOWN_BYTES:]
 
     def finish(self) -> None:

@@ -118,9 +118,10 @@ def test_what_is_printed_arrives_before_the_line_is_closed():
     with Receiver(lambda status: None, show=lines.append) as receiver:
         sender = Sender(receiver.address)
         for number in range(1000):
-            sender.send_output(f"line {number} \ud83d".encode("utf-8", "replace").decode())
+            sender.send_output(f"line {number} \ud83d\nand more".encode("utf-8", "replace").decode())
         sender.close()
-    assert len(lines) == 1000
+    assert len(lines) == 2000
+    assert lines[-2:] == ["line 999 ?", "and more"]
 
 
 def test_training_goes_on_without_a_driver():

@@ -152,11 +152,11 @@ def test_lines():
     lines = LineReader(shown.append)
     for data in (b"whole\npar", b"t\n\r 10%", b"\r100%\r\nend\r\n", "ä".encode()[:1], "ä".encode()[1:]):
         lines.add(data)
-    assert shown == ["whole", "part", "100%", "end"]
+    assert shown == ["whole", "part", "100%\nend"]
     lines.skip(12345)
     lines.add(b"\xff\n\n")
     lines.finish()
-    assert shown[4:] == ["ä", "[trainjob: 12,345 bytes are not shown here, see logs in the run's folder]", "\ufffd", ""]
+    assert shown[3:] == ["ä", "[trainjob: 12,345 bytes are not shown here, see logs in the run's folder]", "\ufffd\n"]
 
 
 def output_goes_to(path: Path) -> bool:
