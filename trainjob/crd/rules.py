@@ -169,7 +169,8 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             for field in ("text", "textPair", "features", "columns")
         ),
         Rule(
-            "!has(self.text) || !has(self.textPair) || !self.textPair.exists(name, name in self.text)",
+            "!has(self.text) || !has(self.textPair) || "
+            "(self.text + self.textPair).size() == self.text.size() + self.textPair.size()",
             "must not name a column that is in text",
             "textPair",
         ),
