@@ -109,6 +109,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "dataset.textPair": [[], [""], "answer", [3], ["answer", "answer"]],
     "dataset.image": ["", 3, ["photo"]],
     "dataset.label": ["", 3, ["tag"]],
+    "dataset.labels": [[], [""], "spam", [3], ["spam", "spam"]],
     **_under("dataset.cleaning", {"lowercase": _FLAG, "removeURLs": _FLAG, "removeHTML": _FLAG}),
     "dataset.onBadRows": ["Drop", "", True],
     "dataset.loader": ["raydata", "", 1],

@@ -114,6 +114,7 @@ _loaders = ["auto", "rayData", "dataLoader"]
 _cleaning = part(lowercase=booleans, removeURLs=booleans, removeHTML=booleans)
 _bad_rows = part(onBadRows=st.sampled_from(["fail", "drop"]))
 _pairs = st.lists(st.sampled_from(["answer", "reply"]), min_size=1, max_size=2, unique=True)
+_several_labels = st.lists(st.sampled_from(["spam", "very urgent"]), min_size=1, unique=True)
 _text_columns = part({"text": _texts, "label": _label_columns}, cleaning=_cleaning, textPair=_pairs)
 _table_columns = part(
     {"label": _label_columns},
@@ -124,13 +125,15 @@ _table_columns = part(
 )
 _table_data = merged(_dataset("tabular", _loaders, _table_columns), _bad_rows)
 _text_data = merged(_dataset("tabular", _loaders, _text_columns), _bad_rows)
+_labels_of_texts = part({"text": _texts, "labels": _several_labels}, cleaning=_cleaning, textPair=_pairs)
+_class_data = _text_data | merged(_dataset("tabular", _loaders, _labels_of_texts), _bad_rows)
 _language_columns = part({"text": _texts}) | st.sampled_from([{"prompt": "question", "completion": "answer"}])
 _language_data = merged(
     _language_columns,
     part({"train": merged(_rows, part(format=st.sampled_from(_formats["tabular"])))}),
     part(validation=_rows, test=_rows, loader=st.sampled_from(_loaders)),
 )
-_image_columns = part(image=columns, label=_label_columns)
+_image_columns = part(image=columns, label=_label_columns) | part(image=columns, labels=_several_labels)
 _image_data = merged(_dataset("any", _loaders, _image_columns), _bad_rows)
 _function_data = _dataset("any", ["auto", "rayData"], part(text=_texts, label=_label_columns, cleaning=_cleaning))
 
@@ -341,7 +344,7 @@ _classifiers = (
         _text_classifier,
         _metrics,
         merged(
-            part({"dataset": _text_data}),
+            part({"dataset": _class_data}),
             part(baselines=_baselines("mostFrequent", "tfidf"))
             | st.builds(dict, baselines=part(languageModel=_language_model)),
         ),

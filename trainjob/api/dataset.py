@@ -107,6 +107,9 @@ class Dataset(StrictModel):
     label: Annotated[str, Field(min_length=1)] | None = None
     """Column with the label; detected by default for images in a table. For folders of images, the labels are the
     folder names; for IDX files, the IDX labels."""
+    labels: Columns | None = None
+    """Several labels a row, in place of `label`: a column of 0 and 1 for each; for text and image classifiers. Cells of
+    `label` may also list labels."""
     cleaning: Cleaning = Cleaning()
     """Cleaning of each text before tokenization; for text classifiers."""
     on_bad_rows: Literal["fail", "drop"] = "fail"
@@ -152,6 +155,8 @@ class Dataset(StrictModel):
                 "features" if self.label in (self.features or []) else "columns",
                 f"must not include the label's column, {self.label}: a model that reads the answer learns nothing",
             )
+        if self.label is not None and self.labels is not None:
+            yield "labels", "cannot be set together with label"
         if self.label in texts or self.label in second:
             yield (
                 "text" if self.label in texts else "textPair",

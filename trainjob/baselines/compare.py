@@ -13,7 +13,8 @@ from trainjob.baselines.rows import Sampled, sample
 from trainjob.data import Fitted
 from trainjob.data.read.csv_injection import PROBABILITY
 from trainjob.doing import DOING
-from trainjob.errors import DataError
+from trainjob.errors import DataError, UserError
+from trainjob.evaluation.paired import ClassJudge
 from trainjob.kinds.kind import Target
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.runs.files import FITTED, MODEL
@@ -94,4 +95,6 @@ def _predict(
         return predict_held_out(name, train, held, fitted.preprocessor.target, validation)
     from trainjob.baselines.language_model.classify import classify
 
+    if not isinstance(fitted.preprocessor.target.judge, ClassJudge):
+        raise UserError("a language model chooses one class for each text, but these rows have several labels")
     return classify(model, run, fitted.preprocessor.target.classes, train, held, job.spec.training.seed)

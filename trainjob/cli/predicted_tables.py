@@ -141,7 +141,7 @@ def write(tables: "Iterator[pa.Table]", data: str, output: Path) -> int:
     rows, is_csv = 0, output.suffix == ".csv"
     partial = output.with_name(f".{output.name}.partial")
     try:
-        written = escaped if is_csv else (lambda table: table)
+        written = (lambda table: escaped(_with_json(table))) if is_csv else (lambda table: table)
         with (CSVWriter if is_csv else ParquetWriter)(partial, written(first).schema) as writer:
             for table in chain([first], tables):
                 writer.write_table(written(table.select(first.column_names).cast(first.schema)))
@@ -152,3 +152,15 @@ def write(tables: "Iterator[pa.Table]", data: str, output: Path) -> int:
     finally:
         partial.unlink(missing_ok=True)
     return rows
+
+
+def _with_json(table: "pa.Table") -> "pa.Table":
+    """The table with lists as JSON: a cell of CSV is a text."""
+    import pyarrow as pa
+
+    from trainjob.data.read.rows import as_json, row_number
+
+    columns = zip(table.column_names, table.columns, strict=True)
+    return pa.table(
+        {name: as_json(each, name, row_number) if pa.types.is_nested(each.type) else each for name, each in columns}
+    )

@@ -24,7 +24,6 @@ from trainjob.data.batches.prepare import read_set
 from trainjob.data.read.rows import row_number
 from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
-from trainjob.evaluation.paired import ClassJudge
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.models import load_model, save_model
 from trainjob.models.onnx import FILE
@@ -150,14 +149,14 @@ def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratc
     assert job.spec.dataset is not None
     set_name = job.spec.dataset.held_out_set
     rows, labels = _held_back(job, fitted, MOST_ROWS)
-    judge, threads = ClassJudge(fitted.preprocessor.target.classes), all_threads()
+    judge, threads = fitted.preprocessor.target.judge, all_threads()
     measured: dict[str, dict[str, Any]] = {}
     for name in (ORIGINAL, *variants_of(run)):
         say(f"{name}: measures")
         with nullcontext(original) if name == ORIGINAL else local_copy(run / VARIANTS / name) as folder:
             measured[name] = measure(folder, rows, threads, scratch)
     predicted = {name: judge.values(pa.chunked_array([each.pop("predicted")])) for name, each in measured.items()}
-    estimates = {name: judge.estimates(labels, each) for name, each in predicted.items()}
+    estimates: dict[str, Any] = {name: judge.estimates(labels, each) for name, each in predicted.items()}
     return Variants(
         set_name=set_name,
         rows=len(rows),
@@ -170,12 +169,17 @@ def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratc
                 name=name,
                 accuracy=estimates[name].accuracy,
                 f1=estimates[name].f1,
-                agreement=float(np.mean(predicted[name] == predicted[ORIGINAL])),
+                agreement=_agreement(predicted[name], predicted[ORIGINAL]),
                 **each,
             )
             for name, each in measured.items()
         ],
     )
+
+
+def _agreement(one: np.ndarray, other: np.ndarray) -> float:
+    """The fraction of rows with the same prediction, [n, ...]."""
+    return float(np.mean((one == other).reshape(len(one), -1).all(axis=1)))
 
 
 def _keep(run: Folder, name: str, folder: Path) -> None:

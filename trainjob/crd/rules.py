@@ -160,6 +160,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
     ),
     Dataset: (
+        Rule("!has(self.labels) || !has(self.label)", "cannot be set together with label", "labels"),
         *(
             Rule(
                 f"!has(self.{field}) || !has(self.label) || !(self.label in self.{field})",

@@ -21,7 +21,8 @@ from trainjob.data.read.chunking import group_parts
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.data.read.spec_parts import source_parts
 from trainjob.errors import StorageError, UserError
-from trainjob.kinds.targets.class_losses import problem_of
+from trainjob.kinds.targets.class_losses import classifier_of
+from trainjob.models.classifier import problem_type
 from trainjob.predictor import Predictor
 from trainjob.runs.files import SOFT_LABELS
 from trainjob.storage import Folder
@@ -104,7 +105,7 @@ def check_teacher(teacher: Teacher, spec: TrainJobSpec, run: Folder, preprocesso
         raise UserError(f"{FIELD}: {teacher.uri} {nouns}")
     if predictor.classes != preprocessor.target.classes:
         raise UserError(f"{FIELD}: {teacher.uri} has other classes{_differences(predictor, preprocessor)}")
-    if predictor.model.problem_type != problem_of(spec.model):
+    if predictor.model.problem_type != problem_type(preprocessor.target.loss(classifier_of(spec.model))):
         raise UserError(
             f"{FIELD}: {teacher.uri} was trained with another loss: name the same in both (crossEntropy or "
             "binaryCrossEntropy)"
@@ -150,14 +151,14 @@ def _label_and_save(groups: Iterable[RowGroup], fitted: Fitted, run: Folder, tea
 
 
 def _rows(group: RowGroup, fitted: Fitted, teacher: Predictor) -> Iterator[tuple[Rows, np.ndarray]]:
-    """Yields rows and their labels, int64 [n]: -1 for a row without a label."""
+    """Yields rows and their labels [n, ...]: -1 for a row without a label."""
     columns = teacher.preprocessor.input.columns
     if group.has_labels:
         found = labelled(group.parts, fitted, "train", besides=columns)
     else:
         found = usable_rows(group.parts, replace(fitted, label=None), fitted.on_bad_row, columns)
     for rows, labels in found:
-        yield rows, np.full(len(rows.table), -1) if labels is None else labels
+        yield rows, fitted.preprocessor.target.unlabelled(len(rows.table)) if labels is None else labels
 
 
 def _with_logits(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predictor) -> pa.Table:
@@ -175,8 +176,9 @@ def _with_logits(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predic
 
 def _empty_table(fitted: Fitted) -> pa.Table:
     values = pa.list_(fitted.preprocessor.input.value_type)
-    logits = pa.list_(pa.float32(), fitted.preprocessor.target.width)
-    return pa.schema([("values", values), ("label", pa.int64()), (TEACHER, logits)]).empty_table()
+    target = fitted.preprocessor.target
+    logits, label = pa.list_(pa.float32(), target.width), as_arrow(target.unlabelled(0)).type
+    return pa.schema([("values", values), ("label", label), (TEACHER, logits)]).empty_table()
 
 
 def _read(groups: Iterable[RowGroup], run: Folder) -> Iterator[pa.Table]:

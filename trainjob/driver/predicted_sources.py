@@ -24,7 +24,7 @@ def add_sources(spec: TrainJobSpec, run: Folder, fitted: Fitted) -> None:
     """
     assert spec.dataset is not None
     stored, set_name = read_predictions(run, MODEL), spec.dataset.held_out_set
-    shown = scores_type(spec.model.facts).worst(stored, set_name).indices
+    shown = scores_type(spec.model.facts, stored).worst(stored, set_name).indices
     files: list[str] = []
     numbers: list[int | None] = []
     excerpts = defaultdict[str, list[pa.Array]](list)

@@ -1,8 +1,6 @@
 """How sure the scores of predicted numbers are, and whether one model is better than another on the same rows.
 
-The bootstrap draws groups of rows: of up to GROUPS rows each is its own group, more rows are divided at random. All
-scores follow from sums over rows, so a sample costs the same for any number of rows. Ranks for Spearman's correlation
-are those among all rows, not among the rows of a sample.
+Ranks for Spearman's correlation are those among all rows, not among the rows of a sample.
 """
 
 from dataclasses import dataclass
@@ -11,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates
+from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, with_intervals
 
-GROUPS = 1000
 ROUNDING = 1e-12
 
 
@@ -64,15 +61,15 @@ class NumberJudge:
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> NumberEstimates:
         terms = _terms(labels, predicted)
-        values, samples = _scores(terms.sum(axis=1)), _scores(_samples(terms))
-        return NumberEstimates(**_estimates(values, samples, ("rmse", "mae", "r2", "spearman")))
+        values, samples = _scores(terms.sum(axis=1)), _scores(bootstrapped(terms))
+        return NumberEstimates(**with_intervals(values, samples, ("rmse", "mae", "r2", "spearman")))
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> NumberLead:
         terms = [_terms(labels, each) for each in (first, second)]
         one, other = (_scores(each.sum(axis=1)) for each in terms)
-        drawn = _samples(np.concatenate(terms))
+        drawn = bootstrapped(np.concatenate(terms))
         one_drawn, other_drawn = _scores(drawn[: len(terms[0])]), _scores(drawn[len(terms[0]) :])
-        return NumberLead(**_estimates((other - one)[:2], (other_drawn - one_drawn)[:2], ("rmse", "mae")))
+        return NumberLead(**with_intervals((other - one)[:2], (other_drawn - one_drawn)[:2], ("rmse", "mae")))
 
 
 def _terms(labels: np.ndarray, predicted: np.ndarray) -> np.ndarray:
@@ -90,17 +87,6 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     """Ranks from 0, equal values with the mean of theirs, float64 [n]."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts + 1) / 2)[inverse]
-
-
-def _samples(terms: np.ndarray) -> np.ndarray:
-    """The sums of the terms [k, n] in each bootstrap sample, [k, SAMPLES]."""
-    random, rows = np.random.default_rng(0), terms.shape[1]
-    if rows > GROUPS:
-        order = random.permutation(rows)
-        starts = np.linspace(0, rows, GROUPS, endpoint=False).astype(np.int64)
-        terms = np.add.reduceat(terms[:, order], starts, axis=1)
-    groups = terms.shape[1]
-    return terms @ random.multinomial(groups, np.full(groups, 1 / groups), SAMPLES).T
 
 
 def _scores(sums: np.ndarray) -> np.ndarray:
@@ -122,11 +108,3 @@ def _variation(total: np.ndarray, squares: np.ndarray, rows: np.ndarray) -> np.n
 def _ratio(numerator: np.ndarray, denominator: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
     """The ratios; `otherwise` where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.array(otherwise, np.float64), where=np.asarray(denominator > 0))
-
-
-def _estimates(values: np.ndarray, samples: np.ndarray, names: tuple[str, ...]) -> dict[str, Estimate]:
-    low, high = np.quantile(samples, [0.025, 0.975], axis=1)
-    return {
-        name: Estimate(value=value, low=min(value, bottom), high=max(value, top))
-        for name, value, bottom, top in zip(names, values.tolist(), low.tolist(), high.tolist(), strict=True)
-    }

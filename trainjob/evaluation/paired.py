@@ -102,7 +102,7 @@ def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int
     only_second = int(np.sum((first != labels) & (second == labels)))
     estimates = _estimates(values[0] - values[1], samples[:, 0] - samples[:, 1])
     if only_first + only_second < FEWEST_ROWS:
-        estimates = {name: _holding_zero(estimate) for name, estimate in estimates.items()}
+        estimates = {name: holding_zero(estimate) for name, estimate in estimates.items()}
     return ClassLead(
         accuracy=estimates["accuracy"],
         f1=estimates["f1"],
@@ -159,7 +159,7 @@ def _sums(counts: np.ndarray, groups: np.ndarray, number: int) -> np.ndarray:
     return sums
 
 
-def _holding_zero(estimate: Estimate) -> Estimate:
+def holding_zero(estimate: Estimate) -> Estimate:
     return Estimate(value=estimate.value, low=min(estimate.low, 0.0), high=max(estimate.high, 0.0))
 
 

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-Metric = Literal["accuracy", "precision", "recall", "f1"]
-"""Precision, recall and F1 are means over the two classes."""
+Metric = Literal["accuracy", "precision", "recall", "f1", "positive_f1"]
+"""Precision, recall and F1 are means over the two classes, the last one is F1 of the positive class."""
 USUAL = 0.5
 DECIMALS = 6
 """The decimals of a threshold."""
@@ -72,6 +72,8 @@ def _values(
     """The metric from counts of rows. `predicted` counts rows that are predicted to be positive."""
     if metric == "accuracy":
         return (true_positives + true_negatives) / rows
+    if metric == "positive_f1":
+        return _ratio(2 * true_positives, predicted + positives)
     negatives, others = rows - positives, rows - predicted
     if metric == "precision":
         return (_ratio(true_positives, predicted) + _ratio(true_negatives, others)) / 2

@@ -18,8 +18,11 @@ METRICS: dict[str, Direction] = {
     "validation_f1": "max",
     "train_loss": "min",
 }
-"""Precision, recall and F1 are macro averages."""
-SCORES = "trainjob.evaluation.scores.classes:ClassificationScores"
+"""Precision, recall and F1 are macro averages. With several labels a row, accuracy counts rows whose labels are all
+right."""
+SCORES = ("trainjob.evaluation.scores.classes:ClassificationScores",)
+SCORES_OF_LABELS = (*SCORES, "trainjob.evaluation.scores.labels:LabelsScores")
+"""Also for rows with several labels."""
 _FINE_TUNING_RATE = 1e-4
 """At 1e-3, pretrained weights lose much of their knowledge."""
 _HEAD_RATE = 1e-1
@@ -45,7 +48,8 @@ class ClassWeights(OneOf):
     """Weight of each class in the loss."""
 
     class Balanced(StrictModel):
-        """Rows / (classes * rows of the class), counted on the training set."""
+        """Rows / (classes * rows of the class), counted on the training set. With several labels a row: rows without
+        the label / rows with it."""
 
     balanced: Balanced | None = None
     """Weights inverse to the classes' frequency in the training set."""
@@ -59,9 +63,10 @@ class Classifier(OneOf):
     dropout: Dropout = 0.1
     """Probability of dropping an activation before the linear head."""
     loss: Loss = Loss(cross_entropy=Loss.CrossEntropy())
-    """The loss function."""
+    """The loss function. With several labels a row, it is always binaryCrossEntropy."""
     class_weights: ClassWeights | None = None
-    """Weight of each class in the loss, including reported losses; by default, every row has the same weight."""
+    """Weight of each class in the loss, including reported losses; by default, every row has the same weight. With
+    several labels a row, the weight of a label counts for the rows that have it."""
 
     @staticmethod
     def rate_of(pretrained: str | None, freeze_encoder: bool) -> float:

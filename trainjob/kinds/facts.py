@@ -34,8 +34,9 @@ class Facts:
     """Its models' name in messages: singular, without an article."""
     hub_task: str | None
     """Its task on the Hugging Face hub."""
-    scores: str | None
-    """Its subclass of `trainjob.evaluation.Scores` as `module:class`; None if trainjob does not score it."""
+    scores: tuple[str, ...]
+    """Its subclasses of `trainjob.evaluation.Scores`, each as `module:class`; empty if trainjob does not score it. If
+    there are several, the labels decide."""
     needs_dataset: bool
     formats: tuple[str, ...]
     """Supported data formats; empty for all."""

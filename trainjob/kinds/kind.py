@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import Tensor
 
-    from trainjob.api import Dataset, Source, TrainJobSpec
+    from trainjob.api import Dataset, Loss, Source, TrainJobSpec
     from trainjob.data.batches.examples import Examples
     from trainjob.data.first_pass.survey import FittedOn
     from trainjob.data.read.bad_rows import BadRows
     from trainjob.data.read.chunking import Mapper
     from trainjob.data.read.image_tables import ReadTable
     from trainjob.data.read.rows import OnBadRow, Rows, SourcePart
+    from trainjob.evaluation import Scores
     from trainjob.evaluation.estimates import Judge
+    from trainjob.kinds.classifier import Classifier
     from trainjob.kinds.facts import Facts
     from trainjob.kinds.reply import Reply
     from trainjob.models.objective import Objective
@@ -168,6 +170,10 @@ class Target(Protocol):
         """The same target, completed with statistics of the training rows' labels [n, ...]."""
         return self
 
+    def decided(self, validation: "Scores") -> "Target":
+        """The same target, completed with what its scores on the validation rows have chosen, such as thresholds."""
+        return self
+
     def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
         """The rows with a usable label in `column`, and these labels [n, ...]. `on_bad` is called for each other
         row."""
@@ -194,6 +200,14 @@ class Target(Protocol):
         """The labels of a batch, [n, ...]. `inputs` is what `Input.batch` returned for the same examples: the next
         token is a label that follows from the inputs."""
         ...
+
+    def unlabelled(self, rows: int) -> "np.ndarray":
+        """The labels [n, ...] of rows that only a teacher labels, all -1."""
+        raise ValueError("a teacher labels classes")
+
+    def loss(self, spec: "Classifier") -> "Loss":
+        """The loss that a classifier of such rows is trained with."""
+        return spec.loss
 
     def objective(self, spec: "TrainJobSpec | None", module: Any) -> "Objective":
         """The objective by which `module` is trained and scored. A target without labels needs no spec for scoring.

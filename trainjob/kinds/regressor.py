@@ -17,7 +17,7 @@ METRICS: dict[str, Direction] = {
     "train_loss": "min",
 }
 """RMSE and MAE are in the unit of the labels, losses in their standard deviations."""
-SCORES = "trainjob.evaluation.scores.numbers:NumberScores"
+SCORES = ("trainjob.evaluation.scores.numbers:NumberScores",)
 _FINE_TUNING_RATE = 1e-4
 """At 1e-3, pretrained weights lose much of their knowledge."""
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import yaml
 
 from trainjob.errors import UserError
-from trainjob.evaluation import Scores, scores_type
+from trainjob.evaluation import Scores
 from trainjob.evaluation.estimates import Lead
 from trainjob.formatting import MISSING, capitalized, count, duration, readable
 from trainjob.report.baselines import RULE
@@ -33,7 +33,7 @@ from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
 _NOT_COMPARED = ("spec.storage",)
-_LONG = {"per_class", "confusion"}
+_LONG = {"per_class", "confusion", "per_label", "together", "predicted_together"}
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,8 @@ def _lead(contents: Contents, rows: _HeldBack | None, first: _HeldBack | None) -
     if rows is None or first is None or (rows.key, rows.labels) != (first.key, first.labels):
         return None
     columns = (rows.labels, rows.predicted, first.predicted)
-    judge = scores_type(contents.job.spec.model.facts).judge_of(columns)
+    scores = next(iter(contents.evaluation.values()), None)
+    judge = scores.judge_of(columns) if scores is not None else None
     return judge.lead(*map(judge.values, columns)) if judge is not None else None
 
 

@@ -2,16 +2,18 @@
 
 from typing import Any, Generic, Literal
 
+from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
-from trainjob.evaluation import scores_type
 from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates
+from trainjob.evaluation.scores.base import fitting, scores_types
 from trainjob.kinds.facts import Facts
 from trainjob.runs.files import BASELINES
 from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
 
 Estimates = TypeVar("Estimates", bound=ScoreEstimates, default=Any)
+_PARTS = TypeAdapter(dict[str, Any])
 Ahead = TypeVar("Ahead", bound=Lead, default=Any)
 
 
@@ -79,8 +81,11 @@ def read_comparison(run: Folder, facts: Facts) -> Comparison | None:
     """The comparison of a model of this kind; None if there is none. Raises ValueError for a damaged file."""
     if not run.exists(BASELINES):
         return None
-    estimates, ahead = scores_type(facts).compared_types()
-    return Comparison[estimates, ahead].model_validate_json(run.read(BASELINES))
+    content = run.read(BASELINES)
+    leads = dict(each.compared_types() for each in scores_types(facts))
+    model = _PARTS.validate_json(content).get("model")
+    estimates = fitting(list(leads), model if isinstance(model, dict) else {})
+    return Comparison[estimates, leads[estimates]].model_validate_json(content)
 
 
 def write_comparison(run: Folder, comparison: Comparison) -> None:

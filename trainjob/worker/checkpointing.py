@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -121,13 +121,16 @@ class Checkpointer:
         files = {_random_states_file(rank): _to_bytes(random_states(self._device))}
         if rank == 0:
             files[PROGRESS] = json.dumps(self._progress(state)).encode()
+        preprocessor = self.preprocessor
+        if scores is not None:
+            preprocessor = replace(preprocessor, target=preprocessor.target.decided(scores))
         if rank == 0 and scores is not None:
             files[EVALUATION] = scores.model_dump_json(by_alias=True).encode()
 
         def write(folder: Path) -> None:
             write_rank_tensors(folder, rank, in_host_memory(tensors))
             if rank == 0:
-                save_config(self._module, self.preprocessor, folder)
+                save_config(self._module, preprocessor, folder)
             for name, content in files.items():
                 (folder / name).parent.mkdir(exist_ok=True)
                 (folder / name).write_bytes(content)

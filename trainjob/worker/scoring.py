@@ -31,6 +31,10 @@ class Scorer:
         self._batches, self._objective, self._device, self._dtype = batches, objective, device, dtype
         self._on_rows = on_rows
 
+    def by(self, objective: Objective) -> "Scorer":
+        """The same scorer with another objective."""
+        return Scorer(self._batches, objective, self._device, self._dtype, self._on_rows)
+
     def score(self, module: torch.nn.Module, name: str, predicted: "Predicted | None" = None) -> Scores:
         """Returns the scores on all rows of the set `name`, the same on every rank. Ranks may have unequal numbers of
         batches. `predicted` collects the predictions of each row.

@@ -1,5 +1,6 @@
 """Trains and evaluates a model on one worker, on a Ray cluster and in local processes alike."""
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import torch
 from trainjob.data import Fitted
 from trainjob.data.batches.loaders import Shard
 from trainjob.errors import UserError
-from trainjob.evaluation import Scores, scores_type
+from trainjob.evaluation import Scores, parse_scores
 from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.models import save_config
@@ -213,6 +214,9 @@ def _evaluate_best(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> 
     best = store / name
     load_weights(trainer.module, CheckpointTensors(best, manifest.files))
     sets = _evaluated_sets(job)
+    validation = parse_scores(job.spec.model.facts, json.loads(best.read(EVALUATION)))
+    target = job.fitted.preprocessor.target.decided(validation)
+    trainer.scorer = trainer.scorer.by(target.objective(job.spec, trainer.module))
     scored = {set_name: _predict(trainer, job, set_name, kept_as) for kept_as, set_name in sets.items()}
     trainer.reporter.evaluating("saving the model")
     if rank() == 0:
@@ -222,7 +226,7 @@ def _evaluate_best(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> 
         best_epoch=manifest.epoch,
         best_step=manifest.step,
         best_value=store.value(manifest),
-        validation=scores_type(job.spec.model.facts).model_validate_json(best.read(EVALUATION)),
+        validation=validation,
         test=scored.get("test"),
         epochs=trainer.state.epoch,
         steps=trainer.state.step,

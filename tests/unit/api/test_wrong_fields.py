@@ -315,8 +315,8 @@ def test_every_pattern_of_the_type_is_put_into_words() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("label: tag", "labels: tag", "spec.dataset.labels  unknown field; did you mean label?"),
-        ("spec:", "spec:\n  labels: tag", "spec.labels  unknown field here; did you mean spec.dataset.label"),
+        ("label: tag", "lable: tag", "spec.dataset.lable  unknown field; did you mean label?"),
+        ("spec:", "spec:\n  labels: tag", "spec.labels  unknown field here; did you mean spec.dataset.label or"),
         ("spec:", "spec:\n  task: regression", "spec.task  unknown field: the task follows from spec.model"),
         (
             "model:",

@@ -22,7 +22,7 @@ from trainjob.data import Examples, Fitted, fit, prepare_examples
 from trainjob.driver import distillation
 from trainjob.driver.distillation import soft_labels
 from trainjob.errors import DataError, UserError
-from trainjob.kinds.targets.class_losses import binary_cross_entropy, cross_entropy, distilled_losses
+from trainjob.kinds.targets.class_losses import binary_cross_entropy, classifier_of, cross_entropy, distilled_losses
 from trainjob.models import build, save_model
 from trainjob.storage import Folder
 
@@ -220,7 +220,8 @@ def test_what_a_trainjob_may_not_say(change: dict[str, Any], message: str) -> No
 def losses_of(kind: str, weight: float, temperature: float = 3.0) -> Any:
     model = Model.model_validate({"imageClassifier": {"mlp": {}, "loss": {kind: {}}}})
     spec = Distillation(teacher="x", weight=weight, temperature=temperature)
-    return distilled_losses(model, spec, cross_entropy if kind == "crossEntropy" else binary_cross_entropy)
+    loss = classifier_of(model).loss
+    return distilled_losses(loss, spec, cross_entropy if kind == "crossEntropy" else binary_cross_entropy)
 
 
 @pytest.mark.parametrize(

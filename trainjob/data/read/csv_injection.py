@@ -46,7 +46,7 @@ def unescaped_names(names: Sequence[str]) -> list[str]:
 
 def is_of_predictions(header: Sequence[str]) -> bool:
     """Whether `trainjob predict` wrote the CSV file with this header."""
-    return {PREDICTION, PROBABILITY} <= set(header) and any(name.startswith(OF_CLASS) for name in header)
+    return PREDICTION in header and any(name.startswith(OF_CLASS) for name in header)
 
 
 def _escaped_column(column: pa.ChunkedArray) -> pa.ChunkedArray:

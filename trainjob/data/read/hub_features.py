@@ -5,10 +5,6 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import SourcePart
-from trainjob.data.read.tables import ParquetRows
-
 Features = Mapping[str, Mapping[str, object]]
 
 
@@ -20,7 +16,10 @@ def hub_features(schema: pa.Schema) -> Features:
         return {}
     if not isinstance(features, dict):
         return {}
-    return {name: feature for name, feature in features.items() if isinstance(feature, dict)}
+    wrapped = {
+        name: {"feature": each[0]} if isinstance(each, list) and each else each for name, each in features.items()
+    }
+    return {name: feature for name, feature in wrapped.items() if isinstance(feature, dict)}
 
 
 def class_names(features: Features, column: str) -> tuple[str, ...] | None:
@@ -29,12 +28,7 @@ def class_names(features: Features, column: str) -> tuple[str, ...] | None:
     return tuple(map(str, names)) if isinstance(names, list) else None
 
 
-def numbered_label_notes(part: SourcePart, label: str) -> list[str]:
-    """A note if the part's file has names for the numbers that are the classes."""
-    table = part.part if isinstance(part, Partition) else part
-    names = class_names(hub_features(table.schema()), label) if isinstance(table, ParquetRows) else None
-    if not names:
-        return []
-    shown = ", ".join(f'{number} is "{name}"' for number, name in enumerate(names[:3]))
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return [f'the classes are the numbers in "{label}", for which the files have names: {shown}{more}']
+def item_names(features: Features, column: str) -> tuple[str, ...] | None:
+    """The names of the numbers in a column's lists, if these are of `ClassLabel`."""
+    item = features.get(column, {}).get("feature")
+    return class_names({column: item}, column) if isinstance(item, dict) else None

@@ -27,19 +27,29 @@ class ImageColumns:
     """Whether `image` holds paths of image files rather than the files."""
     class_names: tuple[str, ...] | None = None
     """Names of the label's numbers, if the Hugging Face hub's `datasets` wrote them."""
+    labels: tuple[str, ...] = ()
+    """Columns of 0 and 1 in place of the label, one for each of several labels."""
+
+    @property
+    def of_labels(self) -> list[str]:
+        """The columns that hold the label, or labels."""
+        return list(self.labels) if self.label is None else [self.label]
 
 
-def image_columns(part: SourcePart, image: str | None, label: str | None, labelled: bool) -> ImageColumns:
+def image_columns(
+    part: SourcePart, image: str | None, label: str | None, labelled: bool, labels: Sequence[str] = ()
+) -> ImageColumns:
     """The named columns of a part of a table, or else those that look right. Rows that are not `labelled` need no
-    label.
+    label, nor do those with a column for each of several `labels`.
 
     Raises DataError with the line to write, if there are none or several.
     """
     schema = table_schema(part)
-    check_columns([name for name in (image, label if labelled else None) if name], schema.names, part.uri)
+    wanted = [label, *labels] if labelled else []
+    check_columns([name for name in (image, *wanted) if name], schema.names, part.uri)
     features = hub_features(schema)
     image = image or _only(_likely_images(schema), "image", schema, part.uri)
-    if labelled and label is None:
+    if labelled and label is None and not labels:
         others = [name for name in schema.names if name != image]
         label = _only(_likely_labels(others, features), "label", schema, part.uri)
     if not labelled:
@@ -52,7 +62,7 @@ def image_columns(part: SourcePart, image: str | None, label: str | None, labell
             f'{part.uri}: the column "{image}" contains {kind}, neither images (bytes, or a struct of bytes and path) '
             f"nor paths of images: {hint} with dataset.image"
         )
-    return ImageColumns(image, label, is_path, class_names(features, label or ""))
+    return ImageColumns(image, label, is_path, class_names(features, label or ""), tuple(labels) if labelled else ())
 
 
 def _likely_images(schema: pa.Schema) -> list[str]:

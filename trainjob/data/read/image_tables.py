@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.data.read.image_columns import ImageColumns, image_columns
+from trainjob.data.read.label_lists import LABELS, with_lists
 from trainjob.data.read.labels import canonical
 from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import OnBadRow, RowLocation, Rows, SourcePart, open_seekable, readable, refuse
@@ -49,11 +50,10 @@ class EmbeddedImages:
         return self.part.size
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
-        image, label = self.columns.image, self.columns.label
+        image, labels = self.columns.image, self.columns.of_labels
         wanted = None
         if columns is not None:
-            wanted = [image] if "image" in columns or label is None else []
-            wanted += [] if label is None else [label]
+            wanted = labels if labels and "image" not in columns else [image, *labels]
         for rows in self.part.read(wanted, on_bad):
             yield _images_of(rows, self, columns, on_bad)
 
@@ -88,17 +88,18 @@ def images_of_tables(
     image: str | None,
     label: str | None,
     labelled: bool,
+    labels: Sequence[str] = (),
     read: ReadTable = lambda part, columns, on_bad: part.read(columns, on_bad),
 ) -> list[SourcePart]:
-    """The images of tables, whose columns are named `image` and `label` or look like it; where the rows name image
-    files, the tables are read here, by `read`.
+    """The images of tables, whose columns are named `image` and `label` or look like it; `labels` are columns for
+    several labels in place of `label`. Where the rows name image files, the tables are read here, by `read`.
 
     Raises DataError for missing or ambiguous columns, and for cells that are not paths.
     """
     columns: dict[str, ImageColumns] = {}
     found: list[SourcePart] = []
     for part in parts:
-        chosen = columns.get(part.uri) or image_columns(part, image, label, labelled)
+        chosen = columns.get(part.uri) or image_columns(part, image, label, labelled, labels)
         columns[part.uri] = chosen
         found += _listed(part, endpoint, chosen, read) if chosen.is_path else [_embedded(part, endpoint, chosen)]
     for chosen in dict.fromkeys(columns.values()):
@@ -130,12 +131,12 @@ def _embedded(part: SourcePart, endpoint: str | None, columns: ImageColumns) -> 
 
 def _of_images(part: SourcePart, columns: ImageColumns) -> SourcePart:
     assert isinstance(part, ParquetRows)
-    return replace(part, image=columns.image)
+    return replace(part, image=columns.image, nested=tuple(columns.of_labels))
 
 
 def _listed(part: SourcePart, endpoint: str | None, columns: ImageColumns, read: ReadTable) -> Iterator[ListedImages]:
     """Yields at least one part, even an empty one, which holds the errors of unreadable rows."""
-    wanted = [columns.image] if columns.label is None else [columns.image, columns.label]
+    wanted = [columns.image, *columns.of_labels]
     empty = ListedImages(part.uri, endpoint, columns, pa.table({name: [] for name in wanted}), ())
     bad: list[RowError] = []
     found = 0
@@ -162,11 +163,15 @@ def _images_of(
     rows without a file, or with a number that no class has."""
     chosen, size = part.columns, rows.size
     files: list[bytes] | None = None
+    if columns is not None and chosen.labels:
+        rows = with_lists(rows, chosen.labels, on_bad)
     if columns is None or "image" in columns:
         rows, files = _with_files(rows, part, on_bad)
     if columns is None:
         left_out = ["image"] if chosen.is_path else ["image", chosen.image]
         table = rows.table.select([name for name in rows.table.column_names if name not in left_out])
+    elif chosen.labels:
+        table = pa.table({"label": rows.table[LABELS]})
     elif chosen.label is None:
         table = pa.table({"label": pa.nulls(len(rows.table), pa.string())})
     else:

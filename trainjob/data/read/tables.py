@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from trainjob import interrupts
 from trainjob.data.read.bad_csv_rows import BadCSVRows
 from trainjob.data.read.bad_rows import sound_rows
 from trainjob.data.read.csv_injection import is_of_predictions, unescaped, unescaped_names
+from trainjob.data.read.hub_features import Features, hub_features, item_names
 from trainjob.data.read.rows import (
     TABLE_ROWS,
     Decompressed,
@@ -49,9 +51,15 @@ if interrupts.are_handled():  # pyarrow would take signals over while it reads, 
 
 
 def _text_rows(
-    rows: Rows, columns: Sequence[str], on_bad: OnBadRow, nested: Sequence[str] = (), image: str | None = None
+    rows: Rows,
+    columns: Sequence[str],
+    on_bad: OnBadRow,
+    nested: Sequence[str] = (),
+    image: str | None = None,
+    features: Features = MappingProxyType({}),
 ) -> Rows:
-    """The rows with `columns` as text, but for that of the images; `on_bad` is told of those that cannot be text."""
+    """The rows with `columns` as text, but for that of the images; `on_bad` is told of those that cannot be text. With
+    the `features` of the Hugging Face hub, lists of numbers that have names are lists of names."""
 
     def as_texts(some: Rows) -> pa.Table:
         return pa.table({name: converted(some, name) for name in columns})
@@ -59,13 +67,25 @@ def _text_rows(
     def converted(some: Rows, name: str) -> pa.ChunkedArray:
         if name == image:
             return some.table[name]
-        return (as_json if name in nested else as_text)(some.table[name], name, some.where)
+        if name not in nested:
+            return as_text(some.table[name], name, some.where)
+        names = item_names(features, name)
+        return as_json(some.table[name] if names is None else _named(some.table[name], names), name, some.where)
 
     try:
         return Rows(as_texts(rows), rows.where)
     except RowError:
         sound = rows.take(sound_rows(rows, as_texts, on_bad))
         return Rows(as_texts(sound), sound.where)
+
+
+def _named(lists: pa.ChunkedArray, names: Sequence[str]) -> pa.ChunkedArray:
+    """The names of the numbers in lists; a number without a name stays one."""
+    known = dict(enumerate(names))
+    named = [
+        None if each is None else [str(known.get(number, number)) for number in each] for each in lists.to_pylist()
+    ]
+    return pa.chunked_array([pa.array(named, pa.list_(pa.string()))])
 
 
 @dataclass(frozen=True)
@@ -231,11 +251,11 @@ class ParquetRows:
             names = parquet.schema_arrow.names
             columns = columns and found_columns(columns, names, self.uri, self.optional)
             check_columns(names if columns is None else columns, names, self.uri)
-            first = self.first
+            first, features = self.first, hub_features(parquet.schema_arrow)
             most = IMAGE_ROWS if self.image else TABLE_ROWS
             for batch in parquet.iter_batches(most, self.row_groups, columns, use_threads=False):
                 rows = Rows(pa.Table.from_batches([batch]), self._where(first))
-                rows = rows if columns is None else _text_rows(rows, columns, on_bad, self.nested, self.image)
+                rows = rows if columns is None else _text_rows(rows, columns, on_bad, self.nested, self.image, features)
                 yield Rows(rows.table, rows.where, int(row_bytes * len(batch)))
                 first += len(batch)
 

@@ -5,11 +5,11 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SECTIONS = Path(__file__).parent
 """The folder with the templates of the report's sections."""
+Fields = TypeVar("Fields", bound=StrictModel)
 _SETS = TypeAdapter(dict[str, dict[str, Any] | None])
 WHEN_SCORED = "when the model is scored"
 
@@ -142,18 +143,39 @@ class Scores(StrictModel, ABC):
         raise ValueError(f"{cls.__name__} have no baselines")
 
 
-def scores_type(facts: Facts) -> type[Scores]:
+def scores_types(facts: Facts) -> list[type[Scores]]:
     """The scores of a kind of model. Raises ValueError for a kind that trainjob does not score."""
-    if facts.scores is None:
+    if not facts.scores:
         raise ValueError(f"a {facts.noun} has no scores")
-    module, _, name = facts.scores.partition(":")
-    return getattr(import_module(module), name)
+    parts = (name.partition(":") for name in facts.scores)
+    return [getattr(import_module(module), name) for module, _, name in parts]
+
+
+def scores_type(facts: Facts, predictions: "pa.Table") -> type[Scores]:
+    """The scores of a model of this kind whose predictions are kept in this table."""
+    columns, found = set(predictions.column_names), scores_types(facts)
+    return next((each for each in found if set(each.kept) <= columns), found[0])
+
+
+def fitting(types: Sequence[type[Fields]], values: Mapping[str, Any]) -> type[Fields]:
+    """The type most of whose required fields are there; of several, the first one."""
+
+    def found(each: type[Fields]) -> int:
+        required = [name for name, field in each.model_fields.items() if field.is_required()]
+        return sum(each.in_yaml(name) in values for name in required)
+
+    return max(types, key=found)
+
+
+def parse_scores(facts: Facts, values: Mapping[str, Any]) -> Scores:
+    """The scores of a set, from JSON. Raises ValueError for those of another kind of model."""
+    return fitting(scores_types(facts), values).model_validate(values)
 
 
 def parse_evaluation(facts: Facts, content: bytes) -> dict[str, Scores]:
     """The scores in a run's evaluation.json, by set. Raises ValueError for the scores of another kind of model."""
-    found, scores = _SETS.validate_json(content), scores_type(facts)
-    return {set_name: scores.model_validate(values) for set_name, values in found.items() if values is not None}
+    found = _SETS.validate_json(content)
+    return {set_name: parse_scores(facts, values) for set_name, values in found.items() if values is not None}
 
 
 def check_finite(name: str, value: float, when: str) -> None:

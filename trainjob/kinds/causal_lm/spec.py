@@ -63,7 +63,7 @@ class CausalLM(OneOf):
         field="causalLM",
         noun="language model",
         hub_task="text-generation",
-        scores="trainjob.evaluation.scores.tokens:LanguageScores",
+        scores=("trainjob.evaluation.scores.tokens:LanguageScores",),
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(

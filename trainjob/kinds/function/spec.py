@@ -16,7 +16,7 @@ class Function(StrictModel):
         field="function",
         noun="function",
         hub_task=None,
-        scores=None,
+        scores=(),
         needs_dataset=False,
         formats=(),
         columns=Columns(allowed=("text", "label", "cleaning"), required={}),

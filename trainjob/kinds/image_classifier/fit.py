@@ -24,7 +24,7 @@ from trainjob.data.read.rows import Rows, SourcePart, leave_out
 from trainjob.kinds.inputs.decoding import Decoder
 from trainjob.kinds.inputs.image import ImageInput, check_size, image_contents
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput, check_shape, pretrained_processor
-from trainjob.kinds.targets.class_labels import ClassLabels
+from trainjob.kinds.targets.class_or_labels import ClassOrLabels
 
 STATISTICS_ROWS = 10_000
 COLUMNS = ["image", "label"]
@@ -49,7 +49,11 @@ def fit_images(
         )
 
     plan = ScanPlan(
-        COLUMNS, ClassLabels("label"), scan, STATISTICS_ROWS, lambda rows: decoder.decode(rows.table, rows.where)
+        COLUMNS,
+        ClassOrLabels.of(dataset, "label"),
+        scan,
+        STATISTICS_ROWS,
+        lambda rows: decoder.decode(rows.table, rows.where),
     )
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
@@ -89,7 +93,7 @@ def _for_pretrained(
         marks = np.array([picture.marks for picture in pictures(rows.table, rows.where)], np.uint8)
         return ScannedRows(hashes(image_contents(rows.table), seed), nothing, marks)
 
-    plan = ScanPlan(COLUMNS, ClassLabels("label"), scan, check=partial(check_pictures, check=check_shape))
+    plan = ScanPlan(COLUMNS, ClassOrLabels.of(dataset, "label"), scan, check=partial(check_pictures, check=check_shape))
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     return FittedOn(PretrainedImageInput.of(processor), division, survey.digest(target), notes=_notes(survey.marks))

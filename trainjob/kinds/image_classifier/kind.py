@@ -9,7 +9,7 @@ from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput
 from trainjob.kinds.inputs.parts import image_parts
 from trainjob.kinds.kind import Kind
-from trainjob.kinds.targets.one_class import OneClass
+from trainjob.kinds.targets.class_or_labels import ClassTarget, load_target
 
 if TYPE_CHECKING:
     from trainjob.models.classifier import Classifier
@@ -24,13 +24,16 @@ class ImageClassifierKind:
         """Readers of images name it so, whatever the column of a table is called."""
         return "label"
 
-    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[ImageInput, OneClass]:
-        target, is_pretrained = OneClass.load(state), state.pop("pretrained", False) or saved_as == "pretrained-image"
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[ImageInput, ClassTarget]:
+        target, is_pretrained = load_target(state), state.pop("pretrained", False) or saved_as == "pretrained-image"
         return (PretrainedImageInput if is_pretrained else ImageInput).load(folder, state), target
 
-    def build(self, spec: ImageClassifier, images: ImageInput, target: OneClass, as_stored: bool) -> "Classifier[Any]":
+    def build(
+        self, spec: ImageClassifier, images: ImageInput, target: ClassTarget, as_stored: bool
+    ) -> "Classifier[Any]":
         from trainjob.kinds.image_classifier import network
 
+        spec = spec.model_copy(update={"loss": target.loss(spec)})
         if spec.pretrained is None:
             return network.build(spec, images, target)
         from trainjob.kinds.image_classifier import pretrained

@@ -15,7 +15,7 @@ from trainjob.api import StrictModel
 from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.augmentation import augment
 from trainjob.kinds.inputs.image import ImageInput
-from trainjob.kinds.targets.one_class import OneClass
+from trainjob.kinds.kind import Target
 from trainjob.models.classifier import Classifier, problem_type
 
 MODEL_TYPE = "trainjob-image-classifier"
@@ -85,7 +85,7 @@ class ImageClassifier(Classifier[nn.Sequential]):
         (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
 
 
-def build(spec: api.ImageClassifier, images: ImageInput, target: OneClass) -> ImageClassifier:
+def build(spec: api.ImageClassifier, images: ImageInput, target: Target) -> ImageClassifier:
     """A new image classifier. Raises UserError if the images are too small for it."""
     return ImageClassifier(
         ImageConfig(

@@ -15,7 +15,7 @@ from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.network import Normalization
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_processor import FIELD
-from trainjob.kinds.targets.one_class import OneClass
+from trainjob.kinds.kind import Target
 from trainjob.models.pretrained import (
     PretrainedClassifier,
     freeze_unused,
@@ -39,7 +39,7 @@ class PretrainedImageClassifier(PretrainedClassifier):
         return self.network(pixel_values=self.normalize(pixel_values)).logits.float()
 
 
-def build(spec: api.ImageClassifier, images: ImageInput, target: OneClass) -> PretrainedImageClassifier:
+def build(spec: api.ImageClassifier, images: ImageInput, target: Target) -> PretrainedImageClassifier:
     """A pretrained network with a new head. Raises UserError where it is missing or does not fit."""
     name = spec.pretrained
     assert name is not None

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from trainjob.kinds.classifier import METRICS, SCORES, Classifier
+from trainjob.kinds.classifier import METRICS, SCORES_OF_LABELS, Classifier
 from trainjob.kinds.facts import Columns, Facts
 from trainjob.kinds.usage import Library, Usage, usage_of_predictor
 from trainjob.schema.base import StrictModel, refuse_conflicts
@@ -54,10 +54,10 @@ class ImageClassifier(Classifier):
         field="imageClassifier",
         noun="classifier of images",
         hub_task="image-classification",
-        scores=SCORES,
+        scores=SCORES_OF_LABELS,
         needs_dataset=True,
         formats=(),
-        columns=Columns(allowed=("image", "label"), required={}),
+        columns=Columns(allowed=("image", "label", "labels"), required={}),
         metrics=METRICS,
         abilities=frozenset({"tuning", "distillation", "compression"}),
         usual_baselines=("mostFrequent", "pixels"),

@@ -25,10 +25,15 @@ def table_parts(
 
 def image_parts(dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
     """The parts of a source of images: folders, IDX files, or tables that hold images or name their files."""
-    found = parts(source, endpoint, labelled)
+    nested = [] if dataset.label is None else [dataset.label]
+    found = parts(source, endpoint, labelled, nested)
     if _are_images(found):
+        if dataset.labels:
+            raise DataError(
+                f"{listed(source.all_uris)} has images without a table: spec.dataset.labels names columns of a table"
+            )
         return found
-    images = images_of_tables(found, endpoint, dataset.image, dataset.label, labelled)
+    images = images_of_tables(found, endpoint, dataset.image, dataset.label, labelled, dataset.labels or ())
     if any(is_metadata(part.uri) for part in images):
         _notify_unnamed_images(images, images_beside(source, endpoint), listed(source.all_uris))
     return images

@@ -9,10 +9,13 @@ from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, LabelReader, ScannedRows, ScanPlan, take_survey
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
-from trainjob.data.read.hub_features import numbered_label_notes
+from trainjob.data.read.hub_features import class_names, hub_features
+from trainjob.data.read.label_lists import label_column
+from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import Rows, SourcePart
+from trainjob.data.read.tables import ParquetRows
 from trainjob.doing import DOING
-from trainjob.errors import notify
+from trainjob.errors import DataError, notify
 from trainjob.kinds.inputs.text import (
     TextInput,
     cleaned,
@@ -37,10 +40,14 @@ def fit_texts(
 ) -> FittedOn:
     """`labels` reads the label's column. Unusable rows are counted in `bad`. Raises DataError if no model can be
     fitted."""
-    label, cleaning, pair = dataset.label, dataset.cleaning, dataset.text_pair or []
+    label, cleaning, pair = label_column(dataset), dataset.cleaning, dataset.text_pair or []
     assert dataset.text is not None
     assert label is not None
     columns = [*dataset.text, *pair]
+    if both := next((name for name in columns if name in (dataset.labels or [])), None):
+        raise DataError(
+            f"spec.dataset.text: must not include the label {both}: a model that reads the answer learns nothing"
+        )
     longest = CHARACTERS_PER_TOKEN * model.max_length
 
     def scan(rows: Rows) -> ScannedRows[str]:
@@ -81,4 +88,15 @@ def fit_texts(
         pair=pair,
         has_types=has_types,
     )
-    return FittedOn(text, division, survey.digest(target), texts, numbered_label_notes(train[0], label))
+    return FittedOn(text, division, survey.digest(target), texts, _numbered_label_notes(train[0], label))
+
+
+def _numbered_label_notes(part: SourcePart, label: str) -> list[str]:
+    """A note if the part's file has names for the numbers that are the classes."""
+    table = part.part if isinstance(part, Partition) else part
+    names = class_names(hub_features(table.schema()), label) if isinstance(table, ParquetRows) else None
+    if not names:
+        return []
+    shown = ", ".join(f'{number} is "{name}"' for number, name in enumerate(names[:3]))
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return [f'the classes are the numbers in "{label}", for which the files have names: {shown}{more}']

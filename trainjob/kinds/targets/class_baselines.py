@@ -11,13 +11,25 @@ UPDATES = 1e9
 FEWEST_EPOCHS, MOST_EPOCHS = 5, 300
 
 
-def logistic_regression(features: Any, labels: np.ndarray, held: Any, classes: int) -> np.ndarray:
+def one_vs_rest(features: Any, labels: np.ndarray, held: Any) -> np.ndarray:
+    """Probabilities of each label, float32 [n, L], of the rows with the features `held`, by a logistic regression for
+    each label, from labels [m, L]."""
+    count = labels.shape[1]
+    columns = [logistic_regression(features, labels[:, index], held, 2, count)[:, 1] for index in range(count)]
+    return np.stack(columns, axis=1)
+
+
+def logistic_regression(
+    features: Any, labels: np.ndarray, held: Any, classes: int, outputs: int | None = None
+) -> np.ndarray:
     """Probabilities, float32 [n, C], of the rows with the features `held`; those of a class that the training rows lack
-    are 0."""
+    are 0. The limit of updates is for as many `outputs`, by default the classes."""
+    if len(present := np.unique(labels)) == 1:
+        return np.tile((np.arange(classes) == present[0]).astype(np.float32), (held.shape[0], 1))
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    updates = classes * (features.nnz if hasattr(features, "nnz") else features.size)
+    updates = (outputs or classes) * (features.nnz if hasattr(features, "nnz") else features.size)
     epochs = int(np.clip(UPDATES / updates, FEWEST_EPOCHS, MOST_EPOCHS))
     # saga gets as far as lbfgs in a tenth of the time, and sees to single precision, too
     model = LogisticRegression(C=INVERSE_REGULARIZATION, solver="saga", max_iter=epochs, random_state=0)

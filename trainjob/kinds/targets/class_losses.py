@@ -9,16 +9,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from trainjob.api import ClassWeights, Model
+from trainjob.api import ClassWeights, Loss, Model
 from trainjob.api.training import Distillation
 from trainjob.errors import UserError
 from trainjob.kinds.classifier import Classifier
 from trainjob.kinds.kind import Target
 from trainjob.kinds.targets.one_class import OneClass
-from trainjob.models.classifier import problem_type
 
 SampleLosses = Callable[[Tensor, Tensor], Tensor]
-"""The loss of each row, from logits [n, classes] and labels [n], float32 [n]."""
+"""The loss of each row, from logits [n, classes] and labels [n, ...], float32 [n]."""
 
 
 def sample_losses(model: Model, target: Target) -> SampleLosses:
@@ -27,7 +26,7 @@ def sample_losses(model: Model, target: Target) -> SampleLosses:
     Each sample's loss is multiplied by the weight of its class. Binary cross-entropy is the mean over the C sigmoids.
     Raises UserError if the class weights do not name exactly the classes of the data.
     """
-    spec = _classifier(model)
+    spec = classifier_of(model)
     path = f"spec.model.{model.facts.field}.classWeights.values"
     weights = class_weights(spec.class_weights, target, path) if spec.class_weights else None
     unweighted = cross_entropy if spec.loss.cross_entropy is not None else binary_cross_entropy
@@ -38,33 +37,28 @@ def sample_losses(model: Model, target: Target) -> SampleLosses:
 
 
 def distilled_losses(
-    model: Model, distillation: Distillation, losses: SampleLosses
+    loss: Loss, distillation: Distillation, losses: SampleLosses
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """From logits [n, C], labels [n] and the teacher's logits [n, C] to one loss for each sample, float32 [n].
+    """From logits [n, C], labels [n] or [n, C] and the teacher's logits [n, C] to one loss for each sample, float32
+    [n]. `loss` says whether the logits are those of a softmax or of sigmoids.
 
     The loss is `weight` times the divergence of the model from the teacher, both at the same temperature, plus
     1 - `weight` times the sample's loss from `losses`. A row without a label (-1) has the first term only, which is
     multiplied by the square of the temperature, because its gradients are smaller by that factor (Hinton, Vinyals and
     Dean, 2015, https://arxiv.org/abs/1503.02531, section 2).
     """
-    spec = _classifier(model)
     temperature, weight = distillation.temperature, distillation.weight
-    distances = _divergence if spec.loss.cross_entropy is not None else _binary_divergence
+    distances = _divergence if loss.cross_entropy is not None else _binary_divergence
 
     def both(logits: Tensor, labels: Tensor, teacher: Tensor) -> Tensor:
         soft = weight * temperature**2 * distances(logits.float() / temperature, teacher.float() / temperature)
         hard = (1 - weight) * losses(logits, labels.clamp(min=0))
-        return soft + torch.where(labels < 0, 0.0, hard)
+        return soft + torch.where(labels.reshape(len(labels), -1)[:, 0] < 0, 0.0, hard)
 
     return both
 
 
-def problem_of(model: Model) -> str:
-    """The problem that the model's loss solves, as transformers calls it."""
-    return problem_type(_classifier(model).loss)
-
-
-def _classifier(model: Model) -> Classifier:
+def classifier_of(model: Model) -> Classifier:
     if model.classifier is None:
         raise ValueError(f"model.{model.facts.field} learns no classes")
     return model.classifier

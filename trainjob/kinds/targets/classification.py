@@ -11,7 +11,7 @@ from torch import Tensor
 from trainjob.api import TrainJobSpec
 from trainjob.evaluation import ClassificationScores, Confusion, classification_scores
 from trainjob.evaluation.predictions import kept_classes, ranked_table
-from trainjob.kinds.targets.class_losses import SampleLosses, distilled_losses, sample_losses
+from trainjob.kinds.targets.class_losses import SampleLosses, classifier_of, distilled_losses, sample_losses
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import Classifier
 from trainjob.models.objective import Gather, of_members
@@ -54,7 +54,9 @@ class Classification:
         self._sample_losses = sample_losses(spec.model, target)
         distillation = spec.training.distillation
         self._distilled: Callable[[Tensor, Tensor, Tensor], Tensor] | None = (
-            distilled_losses(spec.model, distillation, self._sample_losses) if distillation is not None else None
+            distilled_losses(classifier_of(spec.model).loss, distillation, self._sample_losses)
+            if distillation is not None
+            else None
         )
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from trainjob.api import TrainJobSpec
+from trainjob.api import Loss, TrainJobSpec
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
 from trainjob.data.read.labels import known_indices, label_errors
@@ -23,6 +23,8 @@ from trainjob.kinds.targets.class_reply import Prediction, class_replies
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from trainjob.evaluation import Scores
+    from trainjob.kinds.classifier import Classifier as Spec
     from trainjob.kinds.targets.classification import Classification
     from trainjob.models.classifier import Classifier
 
@@ -85,6 +87,15 @@ class OneClass:
         """int64 [n]."""
         assert examples.labels is not None, "these rows were prepared without labels"
         return examples.labels
+
+    def unlabelled(self, rows: int) -> np.ndarray:
+        return np.full(rows, -1)
+
+    def loss(self, spec: "Spec") -> Loss:
+        return spec.loss
+
+    def decided(self, validation: "Scores") -> Self:
+        return self
 
     def objective(self, spec: TrainJobSpec | None, module: "Classifier[Any]") -> "Classification":
         """Raises UserError if the class weights do not name exactly the classes."""

@@ -2,11 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import TextClassifier
+from trainjob.api import Dataset, Source, TextClassifier
+from trainjob.data.read.label_lists import with_flags
+from trainjob.data.read.rows import SourcePart
+from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.kinds.kind import Kind
-from trainjob.kinds.targets.class_labels import ClassLabels
-from trainjob.kinds.targets.one_class import OneClass
+from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget, load_target
 from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
@@ -15,14 +17,22 @@ if TYPE_CHECKING:
 
 class TextClassifierKind(TextKind):
     facts = TextClassifier.facts
-    label_reader = ClassLabels
-    target = OneClass
 
-    def build(self, spec: TextClassifier, texts: TextInput, target: OneClass, as_stored: bool) -> "Classifier[Any]":
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
+        nested = [] if dataset.label is None else [dataset.label]
+        return with_flags(dataset, table_parts(source, endpoint, self.facts.field, nested))
+
+    def label_reader(self, dataset: Dataset) -> ClassOrLabels:
+        return ClassOrLabels.of(dataset)
+
+    def load_target(self, state: dict[str, Any]) -> ClassTarget:
+        return load_target(state)
+
+    def build(self, spec: TextClassifier, texts: TextInput, target: ClassTarget, as_stored: bool) -> "Classifier[Any]":
         from trainjob.kinds.text_classifier import network
         from trainjob.models.pretrained import label_config
 
-        return network.build(spec, texts, label_config(target.classes, spec.loss), as_stored)
+        return network.build(spec, texts, label_config(target.classes, target.loss(spec)), as_stored)
 
 
 KIND: Kind = TextClassifierKind()

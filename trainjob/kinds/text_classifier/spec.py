@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from trainjob.kinds.classifier import METRICS, SCORES, Classifier
+from trainjob.kinds.classifier import METRICS, SCORES_OF_LABELS, Classifier
 from trainjob.kinds.facts import TABLES, Columns, Facts
 from trainjob.kinds.text_network import TextNetwork
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_predictor
@@ -15,14 +15,14 @@ class TextClassifier(TextNetwork, Classifier):
         field="textClassifier",
         noun="classifier of texts",
         hub_task="text-classification",
-        scores=SCORES,
+        scores=SCORES_OF_LABELS,
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(
-            allowed=("text", "textPair", "label", "cleaning"),
+            allowed=("text", "textPair", "label", "labels", "cleaning"),
             required={
                 ("text",): "is required by model.textClassifier: the columns that hold the text",
-                ("label",): "is required by model.textClassifier: the column that holds the label",
+                ("label", "labels"): "is required by model.textClassifier: the column that holds the label",
             },
         ),
         metrics=METRICS,

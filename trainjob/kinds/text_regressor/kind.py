@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import TextRegressor
+from trainjob.api import Dataset, TextRegressor
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.number import Number, NumberLabels
@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 class TextRegressorKind(TextKind):
     facts = TextRegressor.facts
-    label_reader = NumberLabels
-    target = Number
+
+    def label_reader(self, dataset: Dataset) -> NumberLabels:
+        return NumberLabels(str(dataset.label))
+
+    def load_target(self, state: dict[str, Any]) -> Number:
+        return Number.load(state)
 
     def build(self, spec: TextRegressor, texts: TextInput, target: Number, as_stored: bool) -> "Classifier[Any]":
         from trainjob.kinds.text_classifier import network

@@ -1,0 +1,163 @@
+"""Reads the labels of rows that may have several: cells that list them, or a column of 0 and 1 for each label."""
+
+import ast
+import io
+import json
+import tokenize
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.api import Dataset
+from trainjob.data.read.labels import canonical
+from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, as_text, refuse
+from trainjob.errors import RowError
+
+LABELS = "dataset.labels"
+"""The column of lists that is made of the columns in `dataset.labels`."""
+SEPARATOR = "|"
+Notation = Literal["list", "choices", "separated", "plain"]
+"""How a cell holds labels: in a list, or an object with a 0 or 1 for each; in Label Studio's object of several choices,
+beside which a single one is plain; separated by `|`; or as one label."""
+_ON, _OFF = ("1", "true", "yes"), ("0", "false", "no")
+_LONGEST = 60
+_CHOICES = "choices"
+
+
+def label_column(dataset: Dataset) -> str | None:
+    """The column that holds the labels of a row, as its readers have it."""
+    return LABELS if dataset.labels else dataset.label
+
+
+def with_flags(dataset: Dataset, parts: Sequence[SourcePart]) -> list[SourcePart]:
+    """The parts of a table, with the column LABELS if it has a column for each label."""
+    return [FlaggedPart(part, tuple(dataset.labels)) for part in parts] if dataset.labels else list(parts)
+
+
+def notation_of(cell: str) -> Notation:
+    """The notation of a cell that is not empty."""
+    value = _parsed(cell)
+    if isinstance(value, dict) and _CHOICES in value:
+        return "choices"
+    if value is not None:
+        return "list"
+    return "separated" if SEPARATOR in cell else "plain"
+
+
+def labels_in(cell: str, notation: Notation) -> list[str]:
+    """The labels that a cell holds. Raises ValueError with the problem, a phrase, if they are not one name each, or one
+    is there twice."""
+    if notation == "plain":
+        return [cell]
+    names = [part.strip() for part in cell.split(SEPARATOR)] if notation == "separated" else _names(_parsed(cell))
+    if "" in names:
+        raise ValueError("a label is empty")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f'the label "{twice}" is there twice')
+    return names
+
+
+def _names(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        value = value.get(_CHOICES, value)
+    if isinstance(value, dict):
+        if any(on not in (0, 1) for on in value.values()):
+            raise ValueError("the values of the labels must be 0 or 1, or true or false")
+        value = [name for name, on in value.items() if on]
+    return [_name(item) for item in (value if isinstance(value, (list, tuple, set)) else [value])]
+
+
+def _name(item: Any) -> str:
+    if isinstance(item, bool) or not isinstance(item, str | int | float) or (item != item):
+        raise ValueError(f"{json.dumps(item, default=str)} is no name of a label")
+    return canonical(str(item).strip())
+
+
+def _parsed(cell: str) -> Any:
+    """The list, tuple, set or object that is written in JSON or Python; None for anything else."""
+    if cell[:1] + cell[-1:] not in ("[]", "{}", "()"):
+        return None
+    with suppress(ValueError, RecursionError):
+        return json.loads(cell)
+    try:
+        value = _written_by_numpy(cell)
+        value = ast.literal_eval(cell) if value is None else value
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return None
+    return value if isinstance(value, (list, tuple, set, dict)) else None
+
+
+def _written_by_numpy(cell: str) -> list[Any] | None:
+    """The items of an array as NumPy writes it, with blanks between them: Python would join the texts to one."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(" ".join(cell.split())).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return None
+    items = [token.string for token in tokens if token.string.strip()][1:-1]
+    kinds = [token.type for token in tokens if token.string.strip()][1:-1]
+    if len(items) < 2 or not set(kinds) <= {tokenize.STRING, tokenize.NUMBER}:
+        return None
+    return [ast.literal_eval(item) for item in items]
+
+
+def list_error(location: str, column: str, problem: str) -> RowError:
+    """The error of a row whose list of labels cannot be used."""
+    kind = f'the labels (column "{column}") cannot be used'
+    return RowError(f"{location}: {kind}: {problem}; correct the list or drop the row", location, kind, problem)
+
+
+@dataclass(frozen=True)
+class FlaggedPart:
+    """Rows of a table with a column of 0 and 1 for each label: when it is read, LABELS lists those with a 1."""
+
+    part: SourcePart
+    labels: tuple[str, ...]
+
+    @property
+    def uri(self) -> str:
+        return self.part.uri
+
+    @property
+    def size(self) -> int:
+        return self.part.size
+
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
+        if columns is None or LABELS not in columns:
+            yield from self.part.read(columns, on_bad)
+            return
+        wanted = list(dict.fromkeys([*(name for name in columns if name != LABELS), *self.labels]))
+        for rows in self.part.read(wanted, on_bad):
+            yield with_lists(rows, self.labels, on_bad)
+
+
+def with_lists(rows: Rows, labels: Sequence[str], on_bad: OnBadRow) -> Rows:
+    """The rows with the column LABELS: JSON lists of the labels whose column holds 1, true or yes. `on_bad` is called
+    for each row with a cell that is neither that nor 0, false or no."""
+    flags = np.zeros((len(rows.table), len(labels)), bool)
+    is_bad = np.zeros(len(rows.table), bool)
+    for number, name in enumerate(labels):
+        cells = as_text(rows.table[name], name, rows.where).to_pylist()
+        words = [canonical((cell or "").strip().lower()) for cell in cells]
+        flags[:, number] = [word in _ON for word in words]
+        for index, word in enumerate(words):
+            if word not in _ON and word not in _OFF and not is_bad[index]:
+                is_bad[index] = True
+                on_bad(_flag_error(rows.where(index), name, cells[index]))
+    names = np.array(labels, object)
+    lists = [json.dumps(names[row].tolist(), ensure_ascii=False) for row in flags]
+    found = Rows(rows.table.append_column(LABELS, pa.array(lists, pa.string())), rows.where, rows.size)
+    return found.take(np.flatnonzero(~is_bad))
+
+
+def _flag_error(location: str, column: str, cell: str | None) -> RowError:
+    text = (cell or "").strip()
+    if not text or text.lower() in ("nan", "none", "null"):
+        kind = f'the label (column "{column}") is empty'
+        return RowError(f"{location}: {kind}: write 0 or 1, or drop the row", location, kind)
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    kind = f'the label (column "{column}") is neither 0 nor 1'
+    return RowError(f'{location}: {kind}: "{shown}"; write 0 or 1', location, kind, f'"{shown}"')
