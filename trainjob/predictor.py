@@ -51,7 +51,7 @@ class Predictor:
         Raises UserError where there is no model, StorageError where the folder cannot be read.
         """
         with local_copy(model_folder(Folder(str(uri), endpoint), variant)) as folder:
-            return cls(*load_model(folder))
+            return cls(*load_model(folder, only_to_answer=True))
 
     @property
     def classes(self) -> list[str]:

@@ -300,7 +300,8 @@ class Kind(Protocol):
         ...
 
     def load(self, folder: Path, fitted_input: Any, /) -> "Trainable[Any]":
-        """The network that is saved in `folder`."""
+        """The network that is saved in `folder`. A kind may also have `load_to_answer`, which takes the same; see
+        `only_to_answer` of `trainjob.models.load_model`."""
         ...
 
     def worker_modules(self, spec: Any) -> list[str]:

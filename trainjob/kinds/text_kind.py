@@ -64,5 +64,10 @@ class TextKind(ABC):
 
         return network.load(folder)
 
+    def load_to_answer(self, folder: Path, texts: TextInput) -> "Classifier[Any]":
+        from trainjob.kinds.text_classifier import saved_encoder
+
+        return saved_encoder.load(folder) or self.load(folder, texts)
+
     def worker_modules(self, spec: TextNetwork) -> list[str]:
         return ["trainjob.kinds.text_classifier.network"]

@@ -46,16 +46,17 @@ def save_config(module: Trainable[Any], preprocessor: Preprocessor, folder: Path
     preprocessor.save(folder)
 
 
-def load_model(folder: Path) -> tuple[Any, Preprocessor]:
+def load_model(folder: Path, *, only_to_answer: bool = False) -> tuple[Any, Preprocessor]:
     """The model that `save_model` wrote, which answers each row: the module in eval mode on the CPU, and its
-    preprocessor.
+    preprocessor. With `only_to_answer` it may be a module of another class that starts sooner, gives the same answers,
+    and cannot be trained or saved.
 
     Raises UserError if the folder holds no such model, or a damaged one.
     """
     preprocessor = _preprocessor_in(folder)
     if preprocessor is not None and _generates(preprocessor):
         raise UserError(f"{folder} has a language model, not a classifier: `trainjob predict` continues texts with it")
-    return _model_in(folder, preprocessor)
+    return _model_in(folder, preprocessor, only_to_answer)
 
 
 def load_language_model(folder: Path) -> tuple[Any, Preprocessor]:
@@ -82,7 +83,9 @@ def _generates(preprocessor: Preprocessor) -> bool:
     return "generation" in KINDS[preprocessor.kind].abilities
 
 
-def _model_in(folder: Path, preprocessor: Preprocessor | None) -> tuple[Any, Preprocessor]:
+def _model_in(
+    folder: Path, preprocessor: Preprocessor | None, only_to_answer: bool = False
+) -> tuple[Any, Preprocessor]:
     with _sound(folder):
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} is not a trainjob model: it has no config.json")
@@ -91,7 +94,7 @@ def _model_in(folder: Path, preprocessor: Preprocessor | None) -> tuple[Any, Pre
             if not (folder / name).is_file():
                 raise UserError(f"{folder} is not a trainjob model: it has no {name}")
         assert preprocessor is not None, "its file is there"
-        module: Any = onnx.OnnxClassifier(folder) if is_graph else _saved(folder, preprocessor)
+        module: Any = onnx.OnnxClassifier(folder) if is_graph else _saved(folder, preprocessor, only_to_answer)
         return module.eval(), preprocessor
 
 
@@ -100,8 +103,10 @@ def _language_model_in(folder: Path, preprocessor: Preprocessor) -> tuple[Any, P
         return _saved(folder, preprocessor).eval(), preprocessor
 
 
-def _saved(folder: Path, preprocessor: Preprocessor) -> Trainable[Any]:
-    return load_kind(preprocessor.kind).load(folder, preprocessor.input)
+def _saved(folder: Path, preprocessor: Preprocessor, only_to_answer: bool = False) -> Trainable[Any]:
+    kind = load_kind(preprocessor.kind)
+    load = getattr(kind, "load_to_answer", kind.load) if only_to_answer else kind.load
+    return load(folder, preprocessor.input)
 
 
 @contextmanager
