@@ -71,6 +71,8 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     **_under("model.imageClassifier", _CLASSIFIER),
     "model.textRegressor.loss": [{}, {"crossEntropy": {}}, {"squaredError": {}, "huber": {}}],
     "model.textRegressor.loss.huber.delta": [0, -1, "1"],
+    "model.imageRegressor.loss": [{}, {"crossEntropy": {}}, {"squaredError": {}, "huber": {}}],
+    "model.imageRegressor.size": [{"height": 28}, {"height": 28, "width": 0}, {"height": 4097, "width": 1}, 28],
     **_under("model.tableClassifier", _CLASSIFIER),
     "model.tableRegressor.loss": [{}, {"crossEntropy": {}}, {"absoluteError": {}, "huber": {}}],
     "model.tableRegressor.tabm.members": [*_COUNT, 257],

@@ -10,6 +10,7 @@ MODELS: dict[str, Document] = {
     "textClassifier": {"encoder": {}},
     "textRegressor": {"encoder": {}},
     "imageClassifier": {"mlp": {}},
+    "imageRegressor": {"mlp": {}},
     "tableClassifier": {"tabm": {}},
     "tableRegressor": {"tabm": {}},
     "causalLM": {"decoder": {}},

@@ -63,9 +63,9 @@ _mlp = part(hidden=st.lists(positive, min_size=1, max_size=3))
 _cnn = part(channels=st.lists(positive, min_size=1, max_size=3), hidden=positive)
 _size = part({"height": st.integers(1, 4096), "width": st.integers(1, 4096)})
 _augmentation = part(augmentation=part(crop=st.floats(0.01, 1), flip=st.floats(0, 1)))
-_image_classifier = merged(
-    _classifier, _augmentation, _pretrained_image | merged(one_of(mlp=_mlp, cnn=_cnn), part(size=_size))
-)
+_image_network = merged(_augmentation, _pretrained_image | merged(one_of(mlp=_mlp, cnn=_cnn), part(size=_size)))
+_image_classifier = merged(_classifier, _image_network)
+_image_regressor = merged(_regressor, _image_network)
 _table_network = part(
     {"tabm": part(members=st.integers(1, 256), blocks=st.integers(1, 64), hiddenSize=positive, embeddingSize=positive)}
 )
@@ -360,6 +360,12 @@ _classifiers = (
         _image_classifier,
         _metrics,
         part({"dataset": _image_data}, baselines=_baselines("mostFrequent", "pixels")),
+    )
+    | _spec(
+        "imageRegressor",
+        _image_regressor,
+        _regression_metrics,
+        part({"dataset": _image_data}, baselines=_baselines("mean", "pixels")),
     )
     | _spec(
         "tableClassifier",

@@ -22,7 +22,9 @@ from trainjob.api.tuning import Tuning
 from trainjob.kinds.causal_lm.spec import CausalLM, Decoder, LoRA
 from trainjob.kinds.classifier import Classifier, ClassWeights, Loss
 from trainjob.kinds.function.spec import Function
-from trainjob.kinds.image_classifier.spec import CNN, MLP, Augmentation, ImageClassifier, ImageSize
+from trainjob.kinds.image_classifier.spec import ImageClassifier
+from trainjob.kinds.image_network import CNN, MLP, Augmentation, ImageNetwork, ImageSize
+from trainjob.kinds.image_regressor.spec import ImageRegressor
 from trainjob.kinds.model import Model
 from trainjob.kinds.table_classifier.spec import TableClassifier
 from trainjob.kinds.table_network import TabM
@@ -53,6 +55,8 @@ __all__ = [
     "Encoder",
     "Function",
     "ImageClassifier",
+    "ImageNetwork",
+    "ImageRegressor",
     "ImageSize",
     "LoRA",
     "Loss",

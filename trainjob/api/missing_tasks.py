@@ -2,12 +2,8 @@
 
 _OWN_LOOP = "write your own Ray Train loop (spec.model.function)"
 _INSTEAD = {
-    "regression regressor": "to predict numbers, use spec.model.textRegressor or spec.model.tableRegressor",
+    "regression regressor": "to predict numbers, use spec.model.textRegressor, imageRegressor or tableRegressor",
     "tabularregressor tableregression tabularregression": "to predict numbers, use spec.model.tableRegressor",
-    "imageregressor": (
-        f"numbers are predicted from texts and tables alone (spec.model.textRegressor, spec.model.tableRegressor): "
-        f"{_OWN_LOOP}, or divide the numbers into classes"
-    ),
     "multilabel multilabelclassifier textmultilabel": (
         f"a row has one class: train a classifier for each label, or {_OWN_LOOP}"
     ),
@@ -24,8 +20,8 @@ _INSTEAD = {
     "dpo grpo ppo rlhf reward": f"preference training is not supported: {_OWN_LOOP}",
     "embedding embeddings sentencetransformer": f"embedding models are not supported: {_OWN_LOOP}",
     "task tasktype problemtype": (
-        "the task follows from spec.model: textClassifier, textRegressor, imageClassifier, tableClassifier, "
-        "tableRegressor, causalLM, or a function of your own"
+        "the task follows from spec.model: textClassifier, textRegressor, imageClassifier, imageRegressor, "
+        "tableClassifier, tableRegressor, causalLM, or a function of your own"
     ),
 }
 

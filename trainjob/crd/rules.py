@@ -15,7 +15,7 @@ from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
 from trainjob.crd.spec_rules import ITEMS, RULES_OF_SPEC, exactly_one
 from trainjob.kinds.causal_lm.spec import CausalLM, Decoder
-from trainjob.kinds.image_classifier.spec import ImageClassifier
+from trainjob.kinds.image_network import ImageNetwork
 from trainjob.kinds.text_network import Encoder, TextNetwork
 from trainjob.schema.base import OneOf, StrictModel
 
@@ -139,7 +139,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
         _ON_HUB,
     ),
-    ImageClassifier: (
+    ImageNetwork: (
         Rule(
             "!self.freezeEncoder || has(self.pretrained)",
             "needs a pretrained network: all weights of a new one must be trained",

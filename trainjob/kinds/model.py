@@ -9,13 +9,23 @@ from trainjob.kinds.classifier import Classifier
 from trainjob.kinds.facts import Facts
 from trainjob.kinds.function.spec import Function
 from trainjob.kinds.image_classifier.spec import ImageClassifier
+from trainjob.kinds.image_regressor.spec import ImageRegressor
 from trainjob.kinds.table_classifier.spec import TableClassifier
 from trainjob.kinds.table_regressor.spec import TableRegressor
 from trainjob.kinds.text_classifier.spec import TextClassifier
 from trainjob.kinds.text_regressor.spec import TextRegressor
 from trainjob.schema.base import OneOf
 
-KindSpec = TextClassifier | TextRegressor | ImageClassifier | TableClassifier | TableRegressor | CausalLM | Function
+KindSpec = (
+    TextClassifier
+    | TextRegressor
+    | ImageClassifier
+    | ImageRegressor
+    | TableClassifier
+    | TableRegressor
+    | CausalLM
+    | Function
+)
 """The section of any kind. The registry of kinds follows from it."""
 
 
@@ -28,6 +38,8 @@ class Model(OneOf):
     """One number for each text."""
     image_classifier: ImageClassifier | None = None
     """One label for each image."""
+    image_regressor: ImageRegressor | None = None
+    """One number for each image."""
     table_classifier: TableClassifier | None = None
     """One label for each row of a table."""
     table_regressor: TableRegressor | None = None

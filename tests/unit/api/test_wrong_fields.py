@@ -321,7 +321,7 @@ def test_every_pattern_of_the_type_is_put_into_words() -> None:
         (
             "model:",
             "model:\n    regressor: {}",
-            "spec.model.regressor  unknown field: to predict numbers, use spec.model.textRegressor or",
+            "spec.model.regressor  unknown field: to predict numbers, use spec.model.textRegressor, imageRegressor",
         ),
         ("model:", "model:\n    token-classifier: {}", "unknown field: labels of single words are not supported"),
     ],

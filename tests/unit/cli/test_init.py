@@ -126,6 +126,16 @@ def test_images(tmp_path: Path) -> None:
     fit(load_trainjob(tmp_path / "proposed.yaml", [f"spec.dataset.train.uri={tmp_path}/digits/train"]).spec)
 
 
+def test_numbers_of_images(tmp_path: Path) -> None:
+    (tmp_path / "dials").mkdir()
+    for number in range(60):
+        Image.new("L", (20, 20), number).save(tmp_path / f"dials/{number}.png")
+    rows = ([f"{number}.png", number / 7, "ab"[number % 2]] for number in range(60))
+    data = write(tmp_path / "dials/metadata.csv", ["file_name", "angle", "maker"], rows)
+    assert proposal(tmp_path, data, "--label", "angle")[0]["model"] == {"imageRegressor": {"cnn": {}}}
+    assert proposal(tmp_path, data, "--label", "maker")[0]["model"] == {"imageClassifier": {"cnn": {}}}
+
+
 def test_conversations_and_pairs(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]
     chats = tmp_path / "chats.jsonl"

@@ -114,8 +114,8 @@ def test_a_processor_that_gives_no_fixed_size_is_refused(tmp_path: Path, process
     save_vit(tmp_path)
     file = tmp_path / "preprocessor_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | processor))
-    with pytest.raises(DataError, match=r"^spec.model.imageClassifier.pretrained: ") as caught:
-        pretrained_processor(str(tmp_path))
+    with pytest.raises(DataError, match=r"^spec.model.imageRegressor.pretrained: ") as caught:
+        pretrained_processor(str(tmp_path), "spec.model.imageRegressor.pretrained")
     assert expected in str(caught.value)
 
 
@@ -129,8 +129,8 @@ def test_a_processor_that_cuts_patches_is_refused(tmp_path: Path):
 def test_a_folder_without_a_sound_processor_is_refused(tmp_path: Path, content: str | None):
     if content is not None:
         (tmp_path / "preprocessor_config.json").write_text(content)
-    with pytest.raises(DataError, match=r"^spec.model.imageClassifier.pretrained: .* has no usable image processor"):
-        pretrained_processor(str(tmp_path))
+    with pytest.raises(DataError, match=r"^spec.model.imageRegressor.pretrained: .* has no usable image processor"):
+        pretrained_processor(str(tmp_path), "spec.model.imageRegressor.pretrained")
 
 
 def test_code_beside_a_processor_is_never_run(tmp_path: Path):

@@ -94,11 +94,11 @@ def test_images_of_several_sizes_need_a_size(tmp_path: Path) -> None:
     odd = write_images(tmp_path / "test", {"a": random_images(1, (6, 7))})
     spec = image_spec(folder, test={"uri": str(odd)})
     with pytest.raises(
-        DataError, match=r"test/a/0\.png is 7 x 6 pixels, others are 5 x 6: set .*imageClassifier\.size"
+        DataError, match=r"test/a/0\.png is 7 x 6 pixels, others are 5 x 6: set `size` in the section of spec"
     ):
         prepare_examples(spec, fit(spec))
     write_images(folder, {"c": random_images(3, (9, 9))})
-    with pytest.raises(DataError, match=r"set spec\.model\.imageClassifier\.size to resize all"):
+    with pytest.raises(DataError, match=r"set `size` in the section of spec.model to resize all"):
         fit(image_spec(folder))
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from trainjob.kinds.image_classifier.spec import Augmentation
+from trainjob.kinds.image_network import Augmentation
 
 LOG_RATIO = math.log(4 / 3)
 """Most that a cut is stretched, in either direction."""

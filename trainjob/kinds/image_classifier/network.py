@@ -1,13 +1,13 @@
-"""Image classifiers: a multi-layer perceptron and a small convolutional network."""
+"""Networks that answer an image: a multi-layer perceptron and a small convolutional network."""
 
 import json
 from collections import OrderedDict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import safetensors.torch
 import torch
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from torch import Tensor, nn
 
 from trainjob import api
@@ -15,30 +15,58 @@ from trainjob.api import StrictModel
 from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.augmentation import augment
 from trainjob.kinds.inputs.image import ImageInput
-from trainjob.kinds.kind import Target
 from trainjob.models.classifier import Classifier, problem_type
-
-MODEL_TYPE = "trainjob-image-classifier"
 
 LARGEST_MAP = 8
 """Feature maps with more cells in height or width are averaged to this many before the hidden layer."""
 
 
 class ImageConfig(StrictModel):
-    """The content of an image classifier's config.json, from which the network can be built again."""
+    """The content of a network's config.json, from which the network can be built again. `model_type` distinguishes its
+    format from those of transformers."""
 
-    model_type: Annotated[Literal["trainjob-image-classifier"], Field(alias="model_type")] = MODEL_TYPE
-    """Distinguishes this format from that of transformers."""
-    model: api.ImageClassifier
-    """The TrainJob's `spec.model.imageClassifier`."""
     channels: int
     """1 for grey, 3 for RGB."""
     height: int
     """Pixels."""
     width: int
     """Pixels."""
+
+    @classmethod
+    def of(cls, images: ImageInput, **others: Any) -> Self:
+        return cls(channels=images.channels, height=images.height, width=images.width, **others)
+
+
+class ClassifierConfig(ImageConfig):
+    """The config of an image classifier."""
+
+    model_type: Annotated[Literal["trainjob-image-classifier"], Field(alias="model_type")] = "trainjob-image-classifier"
+    model: api.ImageClassifier
+    """The TrainJob's `spec.model.imageClassifier`."""
     classes: list[str]
     """Class names in the order of the logits."""
+
+    @property
+    def outputs(self) -> int:
+        return len(self.classes)
+
+    @property
+    def problem_type(self) -> str:
+        return problem_type(self.model.loss)
+
+
+class RegressorConfig(ImageConfig):
+    """The config of an image regressor."""
+
+    model_type: Annotated[Literal["trainjob-image-regressor"], Field(alias="model_type")] = "trainjob-image-regressor"
+    model: api.ImageRegressor
+    """The TrainJob's `spec.model.imageRegressor`."""
+    outputs: ClassVar[int] = 1
+    problem_type: ClassVar[str] = "regression"
+
+
+AnyConfig = ClassifierConfig | RegressorConfig
+_CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(Annotated[AnyConfig, Field(discriminator="model_type")])
 
 
 class Normalization(nn.Module):
@@ -64,13 +92,13 @@ class Normalization(nn.Module):
 class ImageClassifier(Classifier[nn.Sequential]):
     """The network that `config` describes, on images that it first has to `normalize`."""
 
-    def __init__(self, config: ImageConfig, normalize: Normalization) -> None:
+    def __init__(self, config: AnyConfig, normalize: Normalization) -> None:
         super().__init__(_mlp(config) if config.model.mlp is not None else _cnn(config))
         self.config, self.normalize = config, normalize
 
     @property
     def problem_type(self) -> str:
-        return problem_type(self.config.model.loss)
+        return self.config.problem_type
 
     def forward(self, pixel_values: Tensor) -> Tensor:
         """Pixels, uint8 [n, channels, height, width], to logits float32 [n, C]."""
@@ -85,34 +113,28 @@ class ImageClassifier(Classifier[nn.Sequential]):
         (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
 
 
-def build(spec: api.ImageClassifier, images: ImageInput, target: Target) -> ImageClassifier:
-    """A new image classifier. Raises UserError if the images are too small for it."""
-    return ImageClassifier(
-        ImageConfig(
-            model=spec,
-            channels=images.channels,
-            height=images.height,
-            width=images.width,
-            classes=target.classes,
-        ),
-        Normalization(images, spec.augmentation),
-    )
+def build(config: AnyConfig, images: ImageInput) -> ImageClassifier:
+    """A new network. Raises UserError if the images are too small for it."""
+    return ImageClassifier(config, Normalization(images, config.model.augmentation))
 
 
 def is_saved_in(folder: Path) -> bool:
-    """Whether the folder holds an image classifier of this module."""
-    return json.loads((folder / "config.json").read_bytes())["model_type"] == MODEL_TYPE
+    """Whether the folder holds a network of this module."""
+    return json.loads((folder / "config.json").read_bytes())["model_type"] in (
+        "trainjob-image-classifier",
+        "trainjob-image-regressor",
+    )
 
 
 def load(folder: Path, images: ImageInput) -> ImageClassifier:
-    """The image classifier that is saved in `folder`."""
-    config = ImageConfig.model_validate_json((folder / "config.json").read_bytes())
+    """The network that is saved in `folder`."""
+    config = _CONFIG.validate_json((folder / "config.json").read_bytes())
     module = ImageClassifier(config, Normalization(images))
     module.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
     return module
 
 
-def _mlp(config: ImageConfig) -> nn.Sequential:
+def _mlp(config: AnyConfig) -> nn.Sequential:
     assert config.model.mlp is not None
     layers: list[nn.Module] = [nn.Flatten()]
     width = config.channels * config.height * config.width
@@ -122,7 +144,7 @@ def _mlp(config: ImageConfig) -> nn.Sequential:
     return _with_head(layers, width, config)
 
 
-def _cnn(config: ImageConfig) -> nn.Sequential:
+def _cnn(config: AnyConfig) -> nn.Sequential:
     """VGG's blocks (Simonyan and Zisserman, 2014) with batch normalization, and one hidden layer."""
     cnn = config.model.cnn
     assert cnn is not None
@@ -130,7 +152,7 @@ def _cnn(config: ImageConfig) -> nn.Sequential:
     if not (height and width):
         smallest = 2 ** len(cnn.channels)
         raise UserError(
-            f"spec.model.imageClassifier.cnn.channels: {len(cnn.channels)} blocks each halve the image and need "
+            f"{config.model.path}.cnn.channels: {len(cnn.channels)} blocks each halve the image and need "
             f"{smallest} x {smallest} pixels or more, but the images have {config.width} x {config.height}; "
             "use fewer blocks"
         )
@@ -150,6 +172,6 @@ def _convolution(channels: int, filters: int) -> list[nn.Module]:
     return [nn.Conv2d(channels, filters, 3, padding=1, bias=False), nn.BatchNorm2d(filters), nn.ReLU()]
 
 
-def _with_head(layers: list[nn.Module], width: int, config: ImageConfig) -> nn.Sequential:
-    head = nn.Sequential(nn.Dropout(config.model.dropout), nn.Linear(width, len(config.classes)))
+def _with_head(layers: list[nn.Module], width: int, config: AnyConfig) -> nn.Sequential:
+    head = nn.Sequential(nn.Dropout(config.model.dropout), nn.Linear(width, config.outputs))
     return nn.Sequential(OrderedDict[str, nn.Module](body=nn.Sequential(*layers), head=head))

@@ -1,5 +1,6 @@
-"""Image classifiers of transformers, with the weights that they were trained with before."""
+"""Image networks of transformers, with the weights that they were trained with before."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,10 @@ from trainjob import api
 from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.network import Normalization
 from trainjob.kinds.inputs.image import ImageInput
-from trainjob.kinds.inputs.image_processor import FIELD
-from trainjob.kinds.kind import Target
 from trainjob.models.pretrained import (
     PretrainedClassifier,
     freeze_unused,
     head_of,
-    label_config,
     load_pretrained,
     load_saved,
     set_dropout,
@@ -39,56 +37,58 @@ class PretrainedImageClassifier(PretrainedClassifier):
         return self.network(pixel_values=self.normalize(pixel_values)).logits.float()
 
 
-def build(spec: api.ImageClassifier, images: ImageInput, target: Target) -> PretrainedImageClassifier:
-    """A pretrained network with a new head. Raises UserError where it is missing or does not fit."""
+def build(spec: api.ImageNetwork, images: ImageInput, head: Mapping[str, Any]) -> PretrainedImageClassifier:
+    """A pretrained network with a new head, which has the settings `head` of config.json. Raises UserError where the
+    network is missing or does not fit."""
     name = spec.pretrained
     assert name is not None
+    field = f"{spec.path}.pretrained"
     network, found = load_pretrained(
         AutoModelForImageClassification,
         name,
-        FIELD,
+        field,
         "image classifier",
         ignore_mismatched_sizes=True,
-        **label_config(target.classes, spec.loss),
+        **head,
     )
-    _check_weights(network, found, name)
+    _check_weights(network, found, name, field)
     normalize = Normalization(images, spec.augmentation)
     classifier = PretrainedImageClassifier(network, normalize, spec.freeze_encoder)
-    _try_out(classifier, images, name)
+    _try_out(classifier, images, name, field)
     _set_dropout(head_of(network), spec.dropout)
     return classifier
 
 
 def load(folder: Path, images: ImageInput) -> PretrainedImageClassifier:
-    """The classifier that is saved in `folder`."""
+    """The network that is saved in `folder`."""
     return PretrainedImageClassifier(load_saved(AutoModelForImageClassification, folder), Normalization(images))
 
 
-def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str) -> None:
+def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str, field: str) -> None:
     """The head's weights may be missing or of another shape; it is made anew."""
     head = head_of(network)
     if not head:
         raise UserError(
-            f"{FIELD}: the head of {name} ({network.config.model_type}) cannot be separated from the rest; use "
+            f"{field}: the head of {name} ({network.config.model_type}) cannot be separated from the rest; use "
             "another model"
         )
     own = {id(value) for part in head for value in part.parameters()}
     encoder = {key for key, value in network.named_parameters() if id(value) not in own}
     if wrong := sorted(encoder & {key for key, *_ in found["mismatched_keys"]}):
         raise UserError(
-            f"{FIELD}: the weights of {name} do not have the shapes in its config.json: {_first_few(wrong)}"
+            f"{field}: the weights of {name} do not have the shapes in its config.json: {_first_few(wrong)}"
         )
     if encoder and encoder <= set(found["missing_keys"]):
-        raise UserError(f"{FIELD}: the files of {name} hold none of its weights, such as {_first_few(sorted(encoder))}")
+        raise UserError(f"{field}: the files of {name} hold none of its weights, such as {_first_few(sorted(encoder))}")
 
 
-def _try_out(classifier: PretrainedImageClassifier, images: ImageInput, name: str) -> None:
+def _try_out(classifier: PretrainedImageClassifier, images: ImageInput, name: str, field: str) -> None:
     shape = (1, images.channels, images.height, images.width)
     try:
         logits = classifier.eval()(torch.zeros(shape, dtype=torch.uint8))
     except (RuntimeError, ValueError) as error:
         raise UserError(
-            f"{FIELD}: the image processor of {name} makes images of {shape[3]} x {shape[2]} pixels in {shape[1]} "
+            f"{field}: the image processor of {name} makes images of {shape[3]} x {shape[2]} pixels in {shape[1]} "
             f"channels, which its network does not take: {error}"
         ) from error
     classifier.train()

@@ -1,11 +1,11 @@
 """Proposes an image classifier for data of which nothing is known."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from trainjob.data.read.bad_rows import sound_rows
-from trainjob.data.read.image_tables import images_of_tables
+from trainjob.data.read.image_tables import EmbeddedImages, ListedImages, images_of_tables
 from trainjob.data.read.pictures import check_pictures, pictures
 from trainjob.data.read.rows import SourcePart, leave_out
 from trainjob.errors import DataError
@@ -18,12 +18,22 @@ LARGEST, SMALLEST = 224, 16
 
 
 def propose(look: Look, label: str | None) -> Proposal:
-    """Raises Unsuitable for data without images."""
-    try:
-        found = look.parts if look.has_images else images_of_tables(list(look.parts), None, None, label, labelled=True)
-    except DataError as error:
-        raise Unsuitable(str(error).partition(". ")[0]) from None
-    sizes = list(islice(_sizes(found), LOOKED_AT))
+    """Raises Unsuitable for data without images, and where a column has the number of each image."""
+    column = look.columns.get(label_of(look, label) or "")
+    if column is not None and column.is_number and column.classes is None:
+        raise Unsuitable("the label has fractions or many different numbers, so it is no class")
+    return proposal_of("imageClassifier", look, label)
+
+
+def label_of(look: Look, label: str | None) -> str | None:
+    """The column of a table that has the label of each image. Raises Unsuitable for data without images."""
+    parts = _images(look, label)
+    return parts[0].columns.label if isinstance(parts[0], EmbeddedImages | ListedImages) else None
+
+
+def proposal_of(kind: str, look: Look, label: str | None) -> Proposal:
+    """The proposal of a kind of model that answers images."""
+    sizes = list(islice(_sizes(_images(look, label)), LOOKED_AT))
     if not sizes:
         raise Unsuitable("no image can be read")
     model: dict[str, Any] = {"cnn": {}}
@@ -34,7 +44,7 @@ def propose(look: Look, label: str | None) -> Proposal:
     shown = "{} x {} pixels".format(*sizes[0]) if same else f"{len(set(sizes)):,} different sizes"
     return Proposal(
         fit=3,
-        model={"imageClassifier": model},
+        model={kind: model},
         dataset={} if label is None else {"label": label},
         training={"epochs": 20, "earlyStopping": {"patience": 5}},
         comments={
@@ -42,6 +52,13 @@ def propose(look: Look, label: str | None) -> Proposal:
         },
         notes=[f"The first {len(sizes):,} images: {shown}."],
     )
+
+
+def _images(look: Look, label: str | None) -> Sequence[SourcePart]:
+    try:
+        return look.parts if look.has_images else images_of_tables(list(look.parts), None, None, label, labelled=True)
+    except DataError as error:
+        raise Unsuitable(str(error).partition(". ")[0]) from None
 
 
 def _sizes(found: Iterable[SourcePart]) -> Iterator[tuple[int, int]]:

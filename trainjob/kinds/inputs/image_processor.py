@@ -17,7 +17,6 @@ from trainjob.kinds.inputs.image import ImageInput
 from trainjob.pretrained.hub import is_cached_only
 from trainjob.scratch import scratch_folder
 
-FIELD = "spec.model.imageClassifier.pretrained"
 PROCESSOR_FILE = "preprocessor_config.json"
 """The file's name in transformers."""
 LONGEST = 32
@@ -126,12 +125,12 @@ class Processor:
         return np.asarray(self._processor(image)["pixel_values"][0])
 
 
-def pretrained_processor(name: str) -> Processor:
-    """The image processor of a network on the Hugging Face hub or in a folder.
+def pretrained_processor(name: str, field: str = PROCESSOR_FILE) -> Processor:
+    """The image processor of a network on the Hugging Face hub or in a folder, which the user has named in `field`.
 
     Raises DataError if there is none, or it cannot be used.
     """
-    cached_only = is_cached_only(name, FIELD)
+    cached_only = is_cached_only(name, field)
     from transformers.models.auto.image_processing_auto import AutoImageProcessor
 
     try:
@@ -140,11 +139,11 @@ def pretrained_processor(name: str) -> Processor:
         )
     except (AttributeError, ImportError, OSError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise DataError(f"{FIELD}: {name} has no usable image processor ({PROCESSOR_FILE}): {reason}") from None
+        raise DataError(f"{field}: {name} has no usable image processor ({PROCESSOR_FILE}): {reason}") from None
     try:
         return Processor(processor)
     except (ImportError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{FIELD}: the image processor of {name} ({PROCESSOR_FILE}) cannot be used: {error}") from None
+        raise DataError(f"{field}: the image processor of {name} ({PROCESSOR_FILE}) cannot be used: {error}") from None
 
 
 @cache

@@ -33,6 +33,7 @@ least so many rows each."""
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 FAR = 10
 """A label is an outlier if it is so many interquartile ranges below the first quartile or above the third."""
+_SAVED = ("edges", "mean", "std", "quantiles")
 REGULARIZATION = 1.0
 """The strength of the L2 penalty of ridge regression, for standardized labels."""
 
@@ -172,9 +173,10 @@ class Number(Target):
         return Guesses(predict({"objective": "regression"}))
 
     def save(self) -> dict[str, Any]:
-        return {"edges": self.edges, "mean": self.mean, "std": self.std, "quantiles": self.quantiles}
+        return {"label_" + name: getattr(self, name) for name in _SAVED}
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Self:
-        """Takes its fields out of the content of preprocessor.json."""
-        return cls(state.pop("edges"), state.pop("mean"), state.pop("std"), state.pop("quantiles"))
+        """Takes its fields out of the content of preprocessor.json; earlier versions wrote them without `label_`."""
+        prefix = "label_" if "label_edges" in state else ""
+        return cls(**{name: state.pop(prefix + name) for name in _SAVED})

@@ -1,13 +1,13 @@
-"""The first pass over images: classes, split and preprocessor."""
+"""The first pass over images: target, split and preprocessor."""
 
 from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from trainjob.api import Dataset, ImageClassifier
+from trainjob.api import Dataset, ImageNetwork
 from trainjob.data.first_pass.split import hashes
-from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, nothing, take_survey
+from trainjob.data.first_pass.survey import FittedOn, LabelReader, ScannedRows, ScanPlan, nothing, take_survey
 from trainjob.data.read.bad_rows import BadRows, sound_rows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.pictures import (
@@ -24,18 +24,26 @@ from trainjob.data.read.rows import Rows, SourcePart, leave_out
 from trainjob.kinds.inputs.decoding import Decoder
 from trainjob.kinds.inputs.image import ImageInput, check_size, image_contents
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput, check_shape, pretrained_processor
-from trainjob.kinds.targets.class_or_labels import ClassOrLabels
 
 STATISTICS_ROWS = 10_000
-COLUMNS = ["image", "label"]
+LABEL = "label"
+"""Readers of images name the column so, whatever the column of a table is called."""
+COLUMNS = ["image", LABEL]
 
 
 def fit_images(
-    dataset: Dataset, model: ImageClassifier, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
+    labels: LabelReader,
+    dataset: Dataset,
+    model: ImageNetwork,
+    train: Sequence[SourcePart],
+    seed: int,
+    mapped: Mapper,
+    bad: BadRows,
 ) -> FittedOn:
-    """Unusable images are counted in `bad`. Raises DataError if no model can be fitted."""
+    """`labels` reads the column LABEL. Unusable images are counted in `bad`. Raises DataError if no model can be
+    fitted."""
     if model.pretrained is not None:
-        return _for_pretrained(dataset, model.pretrained, train, seed, mapped, bad)
+        return _for_pretrained(labels, dataset, model, train, seed, mapped, bad)
     size = (model.size.width, model.size.height) if model.size else _first_size(train)
     check = partial(check_size, size=size) if model.size is None else _any_size
     decoder = Decoder(*size, channels=None, check=check)
@@ -48,13 +56,7 @@ def fit_images(
             np.array([image.marks for image in found], np.uint8),
         )
 
-    plan = ScanPlan(
-        COLUMNS,
-        ClassOrLabels.of(dataset, "label"),
-        scan,
-        STATISTICS_ROWS,
-        lambda rows: decoder.decode(rows.table, rows.where),
-    )
+    plan = ScanPlan(COLUMNS, labels, scan, STATISTICS_ROWS, lambda rows: decoder.decode(rows.table, rows.where))
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     depth = int(np.max(survey.marks[division.is_training] & CHANNELS))
@@ -84,16 +86,23 @@ def _first_size(train: Sequence[SourcePart]) -> tuple[int, int]:
 
 
 def _for_pretrained(
-    dataset: Dataset, name: str, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
+    labels: LabelReader,
+    dataset: Dataset,
+    model: ImageNetwork,
+    train: Sequence[SourcePart],
+    seed: int,
+    mapped: Mapper,
+    bad: BadRows,
 ) -> FittedOn:
-    """Fits the classes only; the rest follows from the network's own image processor."""
-    processor = pretrained_processor(name)
+    """Fits the target only; the rest follows from the network's own image processor."""
+    assert model.pretrained is not None
+    processor = pretrained_processor(model.pretrained, f"{model.path}.pretrained")
 
     def scan(rows: Rows) -> ScannedRows[None]:
         marks = np.array([picture.marks for picture in pictures(rows.table, rows.where)], np.uint8)
         return ScannedRows(hashes(image_contents(rows.table), seed), nothing, marks)
 
-    plan = ScanPlan(COLUMNS, ClassOrLabels.of(dataset, "label"), scan, check=partial(check_pictures, check=check_shape))
+    plan = ScanPlan(COLUMNS, labels, scan, check=partial(check_pictures, check=check_shape))
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     return FittedOn(PretrainedImageInput.of(processor), division, survey.digest(target), notes=_notes(survey.marks))

@@ -1,0 +1,71 @@
+"""The part of a kind's code that is the same for all models that answer an image."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trainjob.api import Dataset
+from trainjob.data.first_pass.survey import FittedOn, LabelReader
+from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.rows import SourcePart
+from trainjob.kinds.facts import Facts
+from trainjob.kinds.image_network import ImageNetwork
+from trainjob.kinds.inputs.image import ImageInput
+from trainjob.kinds.inputs.image_fit import LABEL, fit_images
+from trainjob.kinds.inputs.image_processor import PretrainedImageInput
+from trainjob.kinds.inputs.parts import image_parts
+
+if TYPE_CHECKING:
+    from trainjob.models.classifier import Classifier
+
+
+class ImageKind(ABC):
+    """A kind that joins images and a target. A subclass names the target and builds the network."""
+
+    facts: Facts
+    label_reader: ClassVar[type[Any]]
+    """A LabelReader, which takes the column's name."""
+    target: ClassVar[type[Any]]
+    """The Target, which `load` reads."""
+    parts = staticmethod(image_parts)
+
+    def label_column(self, dataset: Dataset) -> str | None:
+        """Readers of images name it so, whatever the column of a table is called."""
+        return LABEL
+
+    def fit(
+        self,
+        dataset: Dataset,
+        spec: ImageNetwork,
+        train: Sequence[SourcePart],
+        seed: int,
+        mapped: Mapper,
+        bad: BadRows,
+        /,
+    ) -> FittedOn:
+        labels: LabelReader = self.label_reader(LABEL)
+        return fit_images(labels, dataset, spec, train, seed, mapped, bad)
+
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[ImageInput, Any]:
+        target, is_pretrained = (
+            self.target.load(state),
+            state.pop("pretrained", False) or saved_as == "pretrained-image",
+        )
+        return (PretrainedImageInput if is_pretrained else ImageInput).load(folder, state), target
+
+    @abstractmethod
+    def build(self, spec: Any, images: ImageInput, target: Any, as_stored: bool) -> "Classifier[Any]": ...
+
+    def load(self, folder: Path, images: ImageInput) -> "Classifier[Any]":
+        from trainjob.kinds.image_classifier import network
+
+        if network.is_saved_in(folder):
+            return network.load(folder, images)
+        from trainjob.kinds.image_classifier import pretrained
+
+        return pretrained.load(folder, images)
+
+    def worker_modules(self, spec: ImageNetwork) -> list[str]:
+        return [] if spec.pretrained is None else ["trainjob.kinds.image_classifier.pretrained"]

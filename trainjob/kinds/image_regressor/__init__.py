@@ -1,0 +1,1 @@
+"""A network that predicts a number for each image."""

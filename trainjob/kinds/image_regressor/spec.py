@@ -1,0 +1,44 @@
+"""`spec.model.imageRegressor`."""
+
+from typing import ClassVar
+
+from trainjob.kinds.facts import Columns, Facts
+from trainjob.kinds.image_network import ImageNetwork
+from trainjob.kinds.regressor import METRICS, SCORES, Regressor
+from trainjob.kinds.usage import Usage, usage_of_regressor
+
+
+class ImageRegressor(ImageNetwork, Regressor):
+    """An image network: one number for each grayscale or RGB image."""
+
+    facts: ClassVar[Facts] = Facts(
+        field="imageRegressor",
+        noun="regressor of images",
+        hub_task="image-classification",
+        scores=SCORES,
+        needs_dataset=True,
+        formats=(),
+        columns=Columns(allowed=("image", "label"), required={}),
+        metrics=METRICS,
+        abilities=frozenset({"tuning"}),
+        usual_baselines=("mean", "pixels"),
+        not_tuned=("size.height", "size.width", "freezeEncoder"),
+    )
+
+    @property
+    def description(self) -> str:
+        if self.pretrained is None:
+            return f"Image regressor, {self.chosen.upper()}"
+        return f"Image regressor on {self.pretrained}"
+
+    @property
+    def library(self) -> None:
+        """transformers loads the network, whose output is the label in standard deviations from the mean."""
+        return None
+
+    def usage(self, uri: str) -> Usage:
+        return usage_of_regressor(uri, "--image image.png", '["image.png"]', "images/")
+
+    @property
+    def usual_learning_rate(self) -> float:
+        return self.rate_of(self.pretrained, self.freeze_encoder)
