@@ -77,7 +77,7 @@ class Predictor:
 
     def outputs(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> torch.Tensor:
         """The network's outputs for each row, such as logits, float32 [n, width of the target] on the CPU; `where`
-        names a row in errors.
+        names a row in errors; float64 of trees.
 
         Raises UserError for rows that do not fit the model, and names the row that cannot be read.
         """
@@ -96,12 +96,12 @@ class Predictor:
         """Batches of rows of like length, so that little of them is padding."""
         values = self.preprocessor.input.transform(self._table(rows, where), where)
         examples = Examples.from_table(pa.table({"values": values}))
-        result = torch.empty(len(examples), self.preprocessor.target.width)
-        for batch in cut(examples.lengths, batch_size):
+        batches, outputs = cut(examples.lengths, batch_size), list[torch.Tensor]()
+        for batch in batches:
             inputs = self.preprocessor.input.batch(examples.take(batch))
             tensors = {name: torch.from_numpy(array).to(self.device) for name, array in inputs.items()}
-            result[torch.from_numpy(batch)] = self.model(**tensors).cpu()
-        return result
+            outputs.append(self.model(**tensors).cpu())
+        return torch.cat(outputs)[torch.from_numpy(np.argsort(np.concatenate(batches)))]
 
     def _table(self, rows: _Sliceable, where: Callable[[int], str]) -> pa.Table:
         if isinstance(rows, pa.Table):

@@ -3,11 +3,9 @@
 import os
 from typing import Any
 
-import numpy as np
-
 from trainjob.baselines.rows import Sampled
-from trainjob.baselines.table_features import as_matrix, categorical
-from trainjob.kinds.kind import Guesses, Target
+from trainjob.baselines.table_features import categorical
+from trainjob.models.trees import as_matrix
 
 ROUNDS, PATIENCE = 2000, 50
 """Most trees for each class; fitting stops if the validation loss has not fallen for the second number of trees."""
@@ -26,17 +24,9 @@ FIXED: dict[str, Any] = {
 }
 
 
-def predict_by_boosting(train: Sampled, validation: Sampled, held: Sampled, target: Target) -> Guesses:
-    """The predictions of trees that are fitted on the training rows; validation rows decide how many there are."""
-
-    def predict(objective: dict[str, Any]) -> np.ndarray:
-        return _fitted(objective, train, validation).predict(as_matrix(held.values))
-
-    return target.boosted(predict)
-
-
-def _fitted(objective: dict[str, Any], train: Sampled, validation: Sampled) -> Any:
-    """The best model of SETTINGS, cut to its best number of trees."""
+def fitted_trees(objective: dict[str, Any], train: Sampled, validation: Sampled) -> Any:
+    """The best of SETTINGS, a LightGBM Booster that is fitted on the training rows and cut to the number of trees that
+    is best for the validation rows."""
     import lightgbm
 
     best: tuple[float, Any] | None = None

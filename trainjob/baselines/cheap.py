@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from trainjob.baselines.boosting import predict_by_boosting
+from trainjob.baselines.boosting import fitted_trees
 from trainjob.baselines.rows import Sampled
 from trainjob.baselines.table_features import linear_features
 from trainjob.kinds.kind import Target
+from trainjob.models.trees import as_matrix
 
 MOST_FEATURES = 50_000
 FEW_ROWS = 1000
@@ -30,6 +31,8 @@ class HeldOutPredictions:
     """Remarks for the user."""
     tokens: np.ndarray | None = None
     """Input and output tokens of a language model for each of these rows, int64 [n, 2]; None for other baselines."""
+    trees: Any = None
+    """The LightGBM Booster that made them; None for other baselines."""
 
 
 def tfidf(train: Sampled, held: Sampled) -> tuple[Any, Any]:
@@ -76,8 +79,10 @@ def predict_held_out(
 ) -> HeldOutPredictions:
     """The predictions of boosting, of a linear model on FEATURES or, of another name, of one that looks at no row.
     `validation` reads the rows by which boosting is stopped."""
+    trees = None
     if name == "lightgbm":
-        guesses = predict_by_boosting(train, validation(), held, target)
+        trees = fitted_trees(target.tree_objective, train, validation())
+        guesses = target.boosted(target.tree_outputs(trees.predict(as_matrix(held.values))))
         is_sample = len(train.rows) < train.of_rows
     elif name not in FEATURES:
         guesses, is_sample = target.constant(len(held.labels)), False
@@ -85,4 +90,4 @@ def predict_held_out(
         features, held_features = FEATURES[name](train, held)
         guesses, is_sample = target.linear(features, train.labels, held_features), len(train.rows) < train.of_rows
     notes = [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"] if is_sample else []
-    return HeldOutPredictions(guesses.predicted, guesses.probabilities, np.arange(len(held.labels)), notes)
+    return HeldOutPredictions(guesses.predicted, guesses.probabilities, np.arange(len(held.labels)), notes, trees=trees)

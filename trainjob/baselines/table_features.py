@@ -6,15 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.baselines.rows import Sampled
+from trainjob.models.trees import as_matrix
 
 LARGEST = 1e30
 """Larger numbers, such as infinity, count as this."""
-
-
-def as_matrix(table: Any) -> np.ndarray:
-    """float64 [n, columns]."""
-    assert isinstance(table, pa.Table)
-    return np.stack([column.to_numpy() for column in table.columns], axis=1, dtype=np.float64, casting="unsafe")
 
 
 def categorical(table: Any) -> list[int]:

@@ -8,7 +8,10 @@ import typer
 TrainJobFile = Annotated[Path, typer.Argument(metavar="FILE", help="YAML file with one TrainJob.", show_default=False)]
 Variant = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Use this smaller variant of the run's model, made by `trainjob compress`."),
+    typer.Option(
+        metavar="NAME",
+        help="Use this variant of the run's model: a smaller one, made by `trainjob compress`, or `lightgbm`.",
+    ),
 ]
 Overrides = Annotated[
     list[str],

@@ -22,7 +22,7 @@ SINGLES, WARM_UP = 300, 20
 """Rows that are predicted one by one, and how many before these."""
 SECONDS = 3.0
 """Batches are predicted for at least this long."""
-WEIGHTS = ("model.safetensors", "model.onnx")
+WEIGHTS = ("model.safetensors", "model.onnx", "lightgbm.txt")
 
 
 def measure(model: Path, rows: pa.Table, threads: int, scratch: Path) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from trainjob.report.render import write_report
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import FITTED, VARIANTS
 from trainjob.runs.lock import locked
-from trainjob.runs.model import local_copy, model_folder, variants_of, write_model
+from trainjob.runs.model import local_copy, model_folder, variants_of, write_variant
 from trainjob.runs.variants import ORIGINAL, Variant, Variants, write_variants
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -77,7 +77,7 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
         fitted = Fitted.load(run / FITTED)
         check_unchanged(contents.job.spec, fitted)
         for name, folder in _made(contents.job, fitted, original, steps, scratch, say):
-            _keep(run, name, folder)
+            write_variant(folder, run, name)
         variants = _measured(contents.job, run, fitted, original, scratch, say)
         write_variants(run, variants)
         write_report(run)
@@ -180,15 +180,6 @@ def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratc
 def _agreement(one: np.ndarray, other: np.ndarray) -> float:
     """The fraction of rows with the same prediction, [n, ...]."""
     return float(np.mean((one == other).reshape(len(one), -1).all(axis=1)))
-
-
-def _keep(run: Folder, name: str, folder: Path) -> None:
-    """Copies a variant into the run's folder. config.json is deleted first and written last, because a folder without
-    it is no variant."""
-    target = run / VARIANTS / name
-    target.delete("config.json")
-    (run / VARIANTS).delete(name)
-    write_model(folder, target)
 
 
 def _new(folder: Path) -> Path:

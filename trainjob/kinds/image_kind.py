@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset
 from trainjob.data.first_pass.survey import FittedOn, LabelReader
@@ -22,14 +22,18 @@ if TYPE_CHECKING:
 
 
 class ImageKind(ABC):
-    """A kind that joins images and a target. A subclass names the target and builds the network."""
+    """A kind that joins images and a target. A subclass reads the labels and builds the network."""
 
     facts: Facts
-    label_reader: ClassVar[type[Any]]
-    """A LabelReader, which takes the column's name."""
-    target: ClassVar[type[Any]]
-    """The Target, which `load` reads."""
     parts = staticmethod(image_parts)
+
+    @abstractmethod
+    def label_reader(self, dataset: Dataset) -> LabelReader:
+        """Reads the labels of the training rows."""
+
+    @abstractmethod
+    def load_target(self, state: dict[str, Any]) -> Any:
+        """The target that was saved with these fields of preprocessor.json."""
 
     def label_column(self, dataset: Dataset) -> str | None:
         """Readers of images name it so, whatever the column of a table is called."""
@@ -45,12 +49,11 @@ class ImageKind(ABC):
         bad: BadRows,
         /,
     ) -> FittedOn:
-        labels: LabelReader = self.label_reader(LABEL)
-        return fit_images(labels, dataset, spec, train, seed, mapped, bad)
+        return fit_images(self.label_reader(dataset), dataset, spec, train, seed, mapped, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[ImageInput, Any]:
         target, is_pretrained = (
-            self.target.load(state),
+            self.load_target(state),
             state.pop("pretrained", False) or saved_as == "pretrained-image",
         )
         return (PretrainedImageInput if is_pretrained else ImageInput).load(folder, state), target

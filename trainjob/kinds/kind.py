@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 Where = Callable[[int], str]
 """Says where the row at an index comes from, for error messages."""
 
-PredictByTrees = Callable[[dict[str, Any]], "np.ndarray"]
-"""LightGBM's predictions for the held-out rows with an objective: [n], or [n, classes] of several."""
-
 
 class Guesses(NamedTuple):
     """The predictions of a baseline."""
@@ -242,8 +239,18 @@ class Target(Protocol):
         predictions for the rows with the features `held` [m, f]. Both may be sparse matrices of SciPy."""
         raise ValueError("there are no baselines for this kind of model")
 
-    def boosted(self, predict: PredictByTrees) -> "Guesses":
-        """A baseline of gradient boosted trees: the predictions of LightGBM with the objective of this target."""
+    @property
+    def tree_objective(self) -> dict[str, Any]:
+        """The objective of LightGBM that fits this target. Raises ValueError where there is none."""
+        raise ValueError("there are no baselines for this kind of model")
+
+    def tree_outputs(self, predicted: "np.ndarray") -> "np.ndarray":
+        """Outputs as a network has them, float64 [n, width], of LightGBM's predictions with this objective: [n], or
+        [n, classes]."""
+        raise ValueError("there are no baselines for this kind of model")
+
+    def boosted(self, outputs: "np.ndarray") -> "Guesses":
+        """The predictions of trees with these outputs, float64 [n, width]."""
         raise ValueError("there are no baselines for this kind of model")
 
     def decoded(self, predictions: "pa.Table") -> "pa.Table":

@@ -17,7 +17,7 @@ from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.errors import UserError
 from trainjob.kinds import KINDS
 from trainjob.kinds.registry import load_kind
-from trainjob.models import onnx
+from trainjob.models import onnx, trees
 from trainjob.models.trainable import Trainable
 
 
@@ -89,11 +89,15 @@ def _model_in(
     with _sound(folder):
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} is not a trainjob model: it has no config.json")
-        is_graph = json.loads((folder / "config.json").read_bytes())["model_type"] == onnx.MODEL_TYPE
-        for name in (onnx.FILE if is_graph else "model.safetensors", PREPROCESSOR_FILE):
+        model_type = json.loads((folder / "config.json").read_bytes())["model_type"]
+        weights = {onnx.MODEL_TYPE: onnx.FILE, trees.MODEL_TYPE: trees.FILE}.get(model_type, "model.safetensors")
+        for name in (weights, PREPROCESSOR_FILE):
             if not (folder / name).is_file():
                 raise UserError(f"{folder} is not a trainjob model: it has no {name}")
         assert preprocessor is not None, "its file is there"
+        if model_type == trees.MODEL_TYPE:
+            return trees.load_trees(folder, preprocessor)
+        is_graph = model_type == onnx.MODEL_TYPE
         module: Any = onnx.OnnxClassifier(folder) if is_graph else _saved(folder, preprocessor, only_to_answer)
         return module.eval(), preprocessor
 

@@ -30,9 +30,11 @@ def better_baseline(comparison: Comparison) -> str:
         return ""
     name = min(leads, key=lambda name: leads[name].value)
     lead = Estimate(value=-leads[name].value, low=-leads[name].high, high=-leads[name].low)
+    is_kept = any(each.variant for each in comparison.baselines if each.name == name)
+    use = f" `trainjob predict RUN DATA --variant {name}` uses it; `evaluate` and `serve` take the same option."
     return (
         f"Prefer {name} to this model: its {comparison.model.main} is better by {lead.in_words()} on "
-        f"{count(comparison.rows)} {comparison.set_name} rows."
+        f"{count(comparison.rows)} {comparison.set_name} rows.{use if is_kept else ''}"
     )
 
 

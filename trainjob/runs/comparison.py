@@ -56,6 +56,8 @@ class Baseline(StrictModel, Generic[Estimates, Ahead]):
     """Simplifications, in words."""
     cascade: Cascade | None = None
     """Cascade of the trained model and this one; None unless this is a language model."""
+    variant: bool = False
+    """Whether the model is kept as a variant of the run, of the same name."""
     error: str = ""
     """Why it could not be computed."""
     seconds: float = 0.0

@@ -100,6 +100,15 @@ def write_model(local: Path, model: Folder) -> None:
         model.upload(file, file.name)
 
 
+def write_variant(local: Path, run: Folder, name: str) -> None:
+    """Copies a model into the run's folder as a variant. config.json is deleted first and written last, because a
+    folder without it is no variant."""
+    target = run / VARIANTS / name
+    target.delete("config.json")
+    (run / VARIANTS).delete(name)
+    write_model(local, target)
+
+
 def _download(model: Folder, copy: Path) -> None:
     for name in model.list():
         model.download(name, copy / name)

@@ -8,6 +8,7 @@ import lightgbm
 import numpy as np
 import pytest
 from baseline_runs import write_run
+from pyarrow.csv import read_csv
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -18,8 +19,13 @@ from trainjob.baselines import boosting
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.baselines.rows import sample
 from trainjob.data import Fitted
+from trainjob.errors import UserError
+from trainjob.evaluate import evaluate
+from trainjob.models.trees import as_matrix
+from trainjob.predictor import Predictor
 from trainjob.report.baselines import better_baseline
 from trainjob.report.render import write_report
+from trainjob.runs.folder import read_job
 from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
@@ -101,6 +107,43 @@ def test_the_report_begins_with_a_baseline_that_is_better(tmp_path: Path, tumors
     assert better_baseline(found) == ""
     found = compare_with_baselines(job, run, ["mostFrequent", "lightgbm"])
     assert better_baseline(found).startswith("Prefer lightgbm to this model: its F1 is better by 0.")
+    assert "`trainjob predict RUN DATA --variant lightgbm`" in better_baseline(found)
     write_report(run)
     report = run.read("report.html").decode()
     assert report.index("Prefer lightgbm") < report.index('class="tile')
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_boosted_trees_are_kept_as_a_variant_that_answers_as_in_the_report(
+    tmp_path: Path, tumors: Path, monkeypatch: pytest.MonkeyPatch, classes: int
+) -> None:
+    monkeypatch.setattr(boosting, "SETTINGS", ({},))
+    for name in ("train", "test"):
+        lines = (tumors / f"{name}.csv").read_text().splitlines()
+        if classes == 3:
+            lines = [f"{line}{' large' if index % 2 else ''}" for index, line in enumerate(lines)]
+            lines[0] = (tumors / f"{name}.csv").read_text().splitlines()[0]
+            lines = [line.replace("benign large", "benign") for line in lines]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    _, run = write_run(tmp_path, "table", tmp_path)
+    found: list[Any] = compare_with_baselines(read_job(run), run, ["lightgbm"]).baselines
+    (baseline,) = found
+    assert (baseline.error, baseline.variant) == ("", True)
+    stored, predictor = read_predictions(run, "lightgbm"), Predictor.load(run.uri, variant="lightgbm")
+    rows = read_csv(tmp_path / "test.csv")
+    answers = predictor.answers(rows)
+    assert len(predictor.classes) == classes
+    assert answers["prediction"].to_pylist() == stored["prediction"].to_pylist()
+    np.testing.assert_allclose(answers["probability"].to_numpy(), stored["probability"].to_numpy(), rtol=1e-7)
+    trees: Any = lightgbm.Booster(model_file=f"{run.uri}/variants/lightgbm/lightgbm.txt")
+    sampled: Any = sample(read_job(run).spec, Fitted.load(run / "fitted"), "test")
+    expected = trees.predict(as_matrix(sampled.values)).reshape(len(rows), -1)[:, -1]
+    np.testing.assert_allclose(predictor.predict_proba(rows)[:, -1], expected, rtol=1e-9)
+    scores: Any = evaluate(run, str(tmp_path / "test.csv"), "lightgbm")
+    assert scores.accuracy == pytest.approx(baseline.standing.accuracy.value, abs=1e-12)
+    with pytest.raises(UserError, match="has no variant tfidf; it has lightgbm"):
+        Predictor.load(run.uri, variant="tfidf")
+    (Path(run.uri) / "variants/lightgbm/digests.json").unlink()
+    (Path(run.uri) / "variants/lightgbm/lightgbm.txt").write_text("tree\n")
+    with pytest.raises(UserError, match=r"the model is damaged: lightgbm\.txt"):
+        Predictor.load(run.uri, variant="lightgbm")

@@ -12,7 +12,7 @@ from trainjob.cli.app import app
 from trainjob.compress import variants as making
 from trainjob.compress.variants import Steps, compress
 from trainjob.errors import StorageError, UserError
-from trainjob.runs.model import variants_of
+from trainjob.runs.model import variants_of, write_variant
 from trainjob.storage import Folder
 
 
@@ -31,17 +31,16 @@ def test_a_kill_in_the_midst_leaves_no_half_variant(
 
     whole = Path(run.uri) / "model"
     monkeypatch.setattr(Folder, "upload", dying)
-    keep = making._keep  # noqa: SLF001
     for files in range(4):
         for _ in range(2):
             left[0] = files
             with pytest.raises(StorageError):
-                keep(run, "int8", whole)
+                write_variant(whole, run, "int8")
             assert variants_of(run) == []
             with pytest.raises(UserError, match=r"is not a run's folder|has no variants"):
                 Predictor.load(f"{run.uri}/variants/int8")
         left[0] = 100
-        keep(run, "int8", whole)
+        write_variant(whole, run, "int8")
         assert variants_of(run) == ["int8"]
         Predictor.load(run.uri, variant="int8")
 

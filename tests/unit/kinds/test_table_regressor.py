@@ -22,7 +22,6 @@ from trainjob.api import TrainJobSpec
 from trainjob.baselines import boosting
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.baselines.rows import sample
-from trainjob.baselines.table_features import as_matrix
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
 from trainjob.driver.predicted_sources import add_sources
@@ -31,10 +30,11 @@ from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.numbers import NumberScores, number_scores
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.models import build, save_model
+from trainjob.models.trees import as_matrix
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import write_predictions
+from trainjob.runs.predictions import read_predictions, write_predictions
 from trainjob.storage import Folder
 
 TABM = {"members": 4, "hiddenSize": 32, "embeddingSize": 8}
@@ -155,3 +155,9 @@ def test_it_is_compared_with_the_mean_ridge_regression_and_boosting(
     assert baselines[2].lead.verdict == "worse", "the model guesses"
     best = min(baselines, key=lambda each: each.standing.rmse.value)
     assert f"Prefer {best.name} to this model: its RMSE is better by" in render(run)
+
+    kept = Predictor.load(run.uri, variant="lightgbm").predict(csv.read_csv(data / "test.csv"))
+    assert kept == pytest.approx(read_predictions(run, "lightgbm")["prediction"].to_pylist(), rel=1e-12)
+    scores = evaluate(run, str(data / "test.csv"), "lightgbm")
+    assert isinstance(scores, NumberScores)
+    assert scores.rmse.value == pytest.approx(baselines[2].standing.rmse.value, rel=1e-12)

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import ImageRegressor
+from trainjob.api import Dataset, ImageRegressor
 from trainjob.kinds.image_kind import ImageKind
 from trainjob.kinds.inputs.image import ImageInput
+from trainjob.kinds.inputs.image_fit import LABEL
 from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.number import Number, NumberLabels
 
@@ -14,8 +15,12 @@ if TYPE_CHECKING:
 
 class ImageRegressorKind(ImageKind):
     facts = ImageRegressor.facts
-    label_reader = NumberLabels
-    target = Number
+
+    def label_reader(self, dataset: Dataset) -> NumberLabels:
+        return NumberLabels(LABEL)
+
+    def load_target(self, state: dict[str, Any]) -> Number:
+        return Number.load(state)
 
     def build(self, spec: ImageRegressor, images: ImageInput, target: Number, as_stored: bool) -> "Classifier[Any]":
         from trainjob.kinds.image_classifier import network

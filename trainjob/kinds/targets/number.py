@@ -17,7 +17,7 @@ from trainjob.data.read.numbers import read_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import listed
 from trainjob.evaluation.number_estimates import NumberJudge
-from trainjob.kinds.kind import Guesses, PredictByTrees, Target
+from trainjob.kinds.kind import Guesses, Target
 from trainjob.kinds.targets.number_reply import Number as NumberReply
 
 if TYPE_CHECKING:
@@ -169,8 +169,15 @@ class Number(Target):
         model = Ridge(alpha=REGULARIZATION).fit(features, (labels - self.mean) / self.std)
         return Guesses(model.predict(held) * self.std + self.mean)
 
-    def boosted(self, predict: PredictByTrees) -> Guesses:
-        return Guesses(predict({"objective": "regression"}))
+    @property
+    def tree_objective(self) -> dict[str, Any]:
+        return {"objective": "regression"}
+
+    def tree_outputs(self, predicted: np.ndarray) -> np.ndarray:
+        return ((predicted - self.mean) / self.std)[:, None]
+
+    def boosted(self, outputs: np.ndarray) -> Guesses:
+        return Guesses(outputs[:, 0] * self.std + self.mean)
 
     def save(self) -> dict[str, Any]:
         return {"label_" + name: getattr(self, name) for name in _SAVED}

@@ -15,7 +15,7 @@ from trainjob.data.read.labels import known_indices, label_errors
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.evaluation.paired import ClassJudge
 from trainjob.evaluation.predictions import with_names
-from trainjob.kinds.kind import Guesses, PredictByTrees
+from trainjob.kinds.kind import Guesses
 from trainjob.kinds.targets.class_baselines import logistic_regression
 from trainjob.kinds.targets.class_notes import class_sizes, label_notes
 from trainjob.kinds.targets.class_reply import Prediction, class_replies
@@ -134,13 +134,19 @@ class OneClass:
         probabilities = logistic_regression(features, labels, held, len(self.classes))
         return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1))
 
-    def boosted(self, predict: PredictByTrees) -> Guesses:
+    @property
+    def tree_objective(self) -> dict[str, Any]:
         if len(self.classes) == 2:
-            second = predict({"objective": "binary"})
-            probabilities = np.stack([1 - second, second], axis=1)
-        else:
-            probabilities = predict({"objective": "multiclass", "num_class": len(self.classes)})
-        return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1).astype(np.float32))
+            return {"objective": "binary"}
+        return {"objective": "multiclass", "num_class": len(self.classes)}
+
+    def tree_outputs(self, predicted: np.ndarray) -> np.ndarray:
+        """The logarithms of the probabilities, whose softmax they are."""
+        probabilities = np.stack([1 - predicted, predicted], axis=1) if predicted.ndim == 1 else predicted
+        return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+
+    def boosted(self, outputs: np.ndarray) -> Guesses:
+        return Guesses(outputs.argmax(axis=1), np.exp(outputs.max(axis=1)).astype(np.float32))
 
     def decoded(self, predictions: pa.Table) -> pa.Table:
         return with_names(predictions, self.classes)
