@@ -135,6 +135,7 @@ _language_data = merged(
 )
 _image_columns = part(image=columns, label=_label_columns) | part(image=columns, labels=_several_labels)
 _image_data = merged(_dataset("any", _loaders, _image_columns), _bad_rows)
+_image_number_data = merged(_dataset("any", _loaders, part(image=columns, label=_label_columns)), _bad_rows)
 _function_data = _dataset("any", ["auto", "rayData"], part(text=_texts, label=_label_columns, cleaning=_cleaning))
 
 _adam: dict[str, Strategy] = {
@@ -365,7 +366,7 @@ _classifiers = (
         "imageRegressor",
         _image_regressor,
         _regression_metrics,
-        part({"dataset": _image_data}, baselines=_baselines("mean", "pixels")),
+        part({"dataset": _image_number_data}, baselines=_baselines("mean", "pixels")),
     )
     | _spec(
         "tableClassifier",
