@@ -1,5 +1,6 @@
 """`trainjob list`"""
 
+import os
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from trainjob.cli.cluster_options import AllNamespaces, Context, Namespace, Output, Watch, open_client
 from trainjob.cli.output import say
 from trainjob.client.folders import open_folder
+from trainjob.errors import UserError
 
 
 def list_(
@@ -27,6 +29,8 @@ def list_(
             raise typer.BadParameter("of a folder, only --output wide is possible", param_hint="FOLDER")
         from trainjob.cli.run_jobs import jobs_in
 
+        if "://" not in folder and not os.path.isdir(folder):
+            raise UserError(f"there is no folder {folder} here; without an argument, list shows the TrainJobs")
         if runs := jobs_in(open_folder(folder), folder):
             JobTable(output == "wide", has_namespaces=False).print(runs)
         else:

@@ -217,17 +217,35 @@ def connect(context: str | None = None, namespace: str | None = None) -> Connect
     try:
         if not any(os.path.exists(os.path.expanduser(file)) for file in files.split(os.pathsep) if file):
             return _in_cluster(configuration, files, namespace)
-        contexts, current = config.list_kube_config_contexts(files)
-        known = {each["name"]: each.get("context") or {} for each in contexts}
-        chosen = context or current["name"]
+        known, current = _contexts(files)
+        if not known:
+            raise config.ConfigException("it has no contexts")
+        chosen = context or current
         if chosen not in known:
-            raise NoCluster(f"{files} has no context {chosen}: it has {', '.join(sorted(known))}")
+            missing = f"context {chosen}" if chosen else "current context, so choose one with --context"
+            raise NoCluster(f"{files} has no {missing}: it has {', '.join(sorted(known))}")
         with _failures_raised():
             config.load_kube_config(files, chosen, configuration)
     except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError) as error:
         reason = " ".join(str(error).split())
         raise NoCluster(f"the kubeconfig {files} cannot be used: {reason}; `kubectl config view` shows it") from None
     return Connection(ApiClient(configuration), namespace or known[chosen].get("namespace") or "default")
+
+
+def _contexts(files: str) -> tuple[dict[str, dict[str, Any]], str]:
+    """The contexts of kubeconfig files by name, and the name of the current one, empty if there is none. As for
+    kubectl, the first file that has something counts; the library would take the last current context."""
+    known: dict[str, dict[str, Any]] = {}
+    current = ""
+    for file in filter(os.path.exists, map(os.path.expanduser, filter(None, files.split(os.pathsep)))):
+        with open(file) as opened:
+            content = yaml.safe_load(opened)
+        if not isinstance(content, dict):
+            raise config.ConfigException(f"{file} is not a mapping")
+        current = current or content.get("current-context") or ""
+        for each in content.get("contexts") or ():
+            known.setdefault(each["name"], each.get("context") or {})
+    return known, current
 
 
 def _in_cluster(configuration: Configuration, files: str, namespace: str | None) -> Connection:

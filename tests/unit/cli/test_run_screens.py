@@ -83,6 +83,8 @@ def test_the_runs_of_a_folder_are_listed(run: Path, monkeypatch: pytest.MonkeyPa
     assert said("list", str(run)).splitlines()[1].startswith(f"{run} ")
     assert "validation_loss" not in said("list", str(run), "-o", "wide")  # nothing is best before the end
     assert said("list", str(run.parent / "empty")) == f"No runs in {run.parent}/empty.\n"
+    with pytest.raises(UserError, match="there is no folder nothing here; without an argument, list shows"):
+        CliRunner().invoke(app, ["list", "nothing"], catch_exceptions=False)
     assert "only --output wide is possible" in said("list", str(run), "-o", "yaml")
 
 

@@ -50,6 +50,25 @@ def test_a_credential_plugin_that_fails_is_an_error(
         connect()
 
 
+def test_of_several_kubeconfigs_the_first_current_context_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    files: list[str] = []
+    for number, current in enumerate(("", "one", "two")):
+        (folder := tmp_path / str(number)).mkdir()
+        files.append(kubeconfig(folder, token="secret"))
+        content = json.loads(Path(files[-1]).read_text())
+        content["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{number}"
+        content["clusters"][0]["name"] = content["contexts"][0]["context"]["cluster"] = f"cluster-{number}"
+        content["contexts"][0]["name"] = ("none", "one", "two")[number]
+        Path(files[-1]).write_text(json.dumps(content | {"current-context": current}))
+    monkeypatch.setenv("KUBECONFIG", ":".join([*files, str(tmp_path / "missing")]))
+    assert connect().url == "https://127.0.0.1:1"
+    assert connect("two").url == "https://127.0.0.1:2"
+    monkeypatch.setenv("KUBECONFIG", files[0])
+    with pytest.raises(NoCluster, match="no current context, so choose one with --context: it has none"):
+        connect()
+    assert connect("none").url == "https://127.0.0.1:0"
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", "tags/status", "tags?watch=1", "a%b", "A B", "tags\n"])
 def test_a_name_that_no_object_can_have_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, token="secret"))
