@@ -1,5 +1,16 @@
-"""`python -m trainjob` is the `trainjob` command."""
+"""The `trainjob` command, also as `python -m trainjob`."""
 
-from trainjob.cli.app import main
+import signal
 
-main()
+
+def main() -> None:
+    """Runs the command line. Until it handles signals, Ctrl-C ends the process without a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from trainjob.cli.app import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

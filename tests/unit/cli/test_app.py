@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -224,3 +225,17 @@ def test_what_libraries_print_while_python_ends_is_not_shown() -> None:
     assert done.returncode == 2
     assert "nonsense" in done.stderr
     assert "leaked" not in done.stderr
+
+
+def test_ctrl_c_while_the_command_is_imported_shows_no_traceback(tmp_path: Path):
+    (tmp_path / "typer.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(60)")
+    command = (
+        "signal.signal(signal.SIGINT, signal.default_int_handler); runpy.run_module('trainjob', run_name='__main__')"
+    )
+    script = f"import runpy, signal, sys; sys.path.insert(0, {str(tmp_path)!r}); {command}"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "imported\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == ("", "")
+    assert process.returncode == -signal.SIGINT
