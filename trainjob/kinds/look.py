@@ -12,6 +12,8 @@ import pyarrow as pa
 from trainjob.api import Dataset, Source
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.json_lines import JSONLinesFile
+from trainjob.data.read.label_lists import OFF, ON
+from trainjob.data.read.labels import canonical
 from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import SourcePart, as_text, check_columns, leave_out
 from trainjob.data.read.source import parts
@@ -31,6 +33,9 @@ _NAMES_OF_LABELS = (
     *("label", "labels", "class", "classname", "target", "category", "y", "tag", "outcome", "sentiment", "intent"),
     *("species", "diagnosis"),
 )
+
+
+_NAMES_OF_LISTS = (*_NAMES_OF_LABELS, "tags", "cats", "categories", "topics", "choices", "genres", "classes")
 
 
 class Unsuitable(UserError):
@@ -56,6 +61,12 @@ class Column:
     def is_number(self) -> bool:
         """Whether its cells are numbers and no codes, such as 01234."""
         return self.found.numbers >= SHARE * (self.found.numbers + self.found.others) > 0 and not self.found.has_codes
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether its cells are 0 and 1, true and false, or yes and no, each of which occurs."""
+        words = {canonical(word.lower()) for word in self.found.words or ()}
+        return bool(words & set(ON)) and bool(words & set(OFF)) and words <= {*ON, *OFF}
 
     @property
     def classes(self) -> int | None:
@@ -91,7 +102,19 @@ class Look:
     @property
     def _called_label(self) -> list[str]:
         """The columns whose names are usual for a label."""
-        return [name for name in self.columns if re.sub(r"[^a-z]", "", name.lower()) in _NAMES_OF_LABELS]
+        return [name for name in self.columns if _is_called(name, _NAMES_OF_LABELS)]
+
+    def several_labels(self, given: str | None) -> tuple[dict[str, Any], str] | None:
+        """The field of the dataset with any number of labels a row, and the reason: a column of lists, or several
+        columns of 0 and 1. None where rows have one label."""
+        lists = [name for name, kind in self.nested.items() if _lists_labels(kind)]
+        likely = [name for name in lists if name == given or (given is None and _is_called(name, _NAMES_OF_LISTS))]
+        if len(likely) == 1:
+            return {"label": likely[0]}, ""
+        flags = [name for name, column in self.columns.items() if column.is_flag]
+        if given is None and not self._called_label and len(flags) > 1:
+            return {"labels": flags}, "GUESSED: the columns of 0 and 1, one for each label"
+        return None
 
     def number_label(self, given: str | None) -> str:
         """The column with the number to predict for each row. Raises Unsuitable where none is named or named as labels
@@ -189,6 +212,21 @@ def _schema(part: SourcePart) -> pa.Schema:
         if first is not None:
             return first.table.schema
     return table_schema(part)
+
+
+def _is_called(name: str, names: Sequence[str]) -> bool:
+    return re.sub(r"[^a-z]", "", name.lower()) in names
+
+
+def _lists_labels(kind: pa.DataType) -> bool:
+    """Whether values of a type list names or numbers, or say of each name whether it holds."""
+    if pa.types.is_struct(kind):
+        return all(_is_plain(field.type) or _lists_labels(field.type) for field in kind.fields)
+    return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_plain(kind.value_type)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not _is_nested(kind)
 
 
 def _is_nested(kind: pa.DataType) -> bool:

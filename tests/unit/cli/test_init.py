@@ -183,3 +183,19 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         assert done.exit_code == 1
         assert message in str(done.exception)
     assert data.read_text().startswith("id,age")
+
+
+def test_columns_of_flags_and_lists_are_several_labels(tmp_path: Path) -> None:
+    texts = [f"the text of row {number}" for number in range(40)]
+    flags = [
+        [text, number % 2, int(number % 3 == 0), "yes" if number % 5 else "no"] for number, text in enumerate(texts)
+    ]
+    spec, text = proposal(tmp_path, write(tmp_path / "flags.csv", ["body", "a", "b", "c"], flags))
+    assert spec["model"] == {"textClassifier": {"encoder": {}}}
+    assert spec["dataset"]["labels"] == ["a", "b", "c"]
+    assert "labels: [a, b, c]  # GUESSED: the columns of 0 and 1, one for each label" in text
+    assert "# several labels a row, 1.6 on average" in text
+    lists = tmp_path / "lists.jsonl"
+    rows = ({"text": text, "tags": ["a", "b"][: number % 3]} for number, text in enumerate(texts))
+    lists.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert proposal(tmp_path, lists)[0]["dataset"]["label"] == "tags"

@@ -23,7 +23,7 @@ SEPARATOR = "|"
 Notation = Literal["list", "choices", "separated", "plain"]
 """How a cell holds labels: in a list, or an object with a 0 or 1 for each; in Label Studio's object of several choices,
 beside which a single one is plain; separated by `|`; or as one label."""
-_ON, _OFF = ("1", "true", "yes"), ("0", "false", "no")
+ON, OFF = ("1", "true", "yes"), ("0", "false", "no")
 _LONGEST = 60
 _CHOICES = "choices"
 
@@ -142,9 +142,9 @@ def with_lists(rows: Rows, labels: Sequence[str], on_bad: OnBadRow) -> Rows:
     for number, name in enumerate(labels):
         cells = as_text(rows.table[name], name, rows.where).to_pylist()
         words = [canonical((cell or "").strip().lower()) for cell in cells]
-        flags[:, number] = [word in _ON for word in words]
+        flags[:, number] = [word in ON for word in words]
         for index, word in enumerate(words):
-            if word not in _ON and word not in _OFF and not is_bad[index]:
+            if word not in ON and word not in OFF and not is_bad[index]:
                 is_bad[index] = True
                 on_bad(_flag_error(rows.where(index), name, cells[index]))
     names = np.array(labels, object)

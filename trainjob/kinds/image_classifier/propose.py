@@ -1,6 +1,7 @@
 """Proposes an image classifier for data of which nothing is known."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -19,6 +20,10 @@ LARGEST, SMALLEST = 224, 16
 
 def propose(look: Look, label: str | None) -> Proposal:
     """Raises Unsuitable for data without images, and where a column has the number of each image."""
+    if (several := look.several_labels(label)) is not None:
+        fields, why = several
+        found = proposal_of("imageClassifier", look, fields.get("label"), fields.get("labels", ()))
+        return replace(found, dataset=fields, comments=found.comments | dict.fromkeys(fields, why))
     column = look.columns.get(label_of(look, label) or "")
     if column is not None and column.is_number and column.classes is None:
         raise Unsuitable("the label has fractions or many different numbers, so it is no class")
@@ -31,9 +36,9 @@ def label_of(look: Look, label: str | None) -> str | None:
     return parts[0].columns.label if isinstance(parts[0], EmbeddedImages | ListedImages) else None
 
 
-def proposal_of(kind: str, look: Look, label: str | None) -> Proposal:
+def proposal_of(kind: str, look: Look, label: str | None, labels: Sequence[str] = ()) -> Proposal:
     """The proposal of a kind of model that answers images."""
-    sizes = list(islice(_sizes(_images(look, label)), LOOKED_AT))
+    sizes = list(islice(_sizes(_images(look, label, labels)), LOOKED_AT))
     if not sizes:
         raise Unsuitable("no image can be read")
     model: dict[str, Any] = {"cnn": {}}
@@ -54,9 +59,11 @@ def proposal_of(kind: str, look: Look, label: str | None) -> Proposal:
     )
 
 
-def _images(look: Look, label: str | None) -> Sequence[SourcePart]:
+def _images(look: Look, label: str | None, labels: Sequence[str] = ()) -> Sequence[SourcePart]:
+    if look.has_images:
+        return look.parts
     try:
-        return look.parts if look.has_images else images_of_tables(list(look.parts), None, None, label, labelled=True)
+        return images_of_tables(list(look.parts), None, None, label, labelled=True, labels=labels)
     except DataError as error:
         raise Unsuitable(str(error).partition(". ")[0]) from None
 

@@ -7,24 +7,30 @@ def propose(look: Look, label: str | None) -> Proposal:
     """Raises Unsuitable for data without texts, and where the label is not clear."""
     if look.has_images or not look.texts:
         raise Unsuitable("no column holds texts of several words")
-    label, why = look.label(label)
-    texts = [name for name in look.texts if name != label]
+    several = look.several_labels(label)
+    if several is None:
+        label, why = look.label(label)
+        labels, fields = [label], {"label": label}
+    else:
+        fields, why = several
+        labels = [fields["label"]] if "label" in fields else fields["labels"]
+    texts = [name for name in look.texts if name not in labels]
     if not texts:
-        raise Unsuitable(f'no column but "{label}" holds texts of several words')
-    if look.columns[label].classes is None:
+        raise Unsuitable(f'no column but "{labels[0]}" holds texts of several words')
+    if several is None and look.columns[labels[0]].classes is None:
         raise Unsuitable(
             f'"{label}" has its own value in most rows, fractions or many different numbers, so it is no class'
         )
-    others = [name for name in look.columns if name not in (*texts, label)]
+    others = [name for name in look.columns if name not in (*texts, *labels)]
     return Proposal(
         fit=2,
         model={"textClassifier": {"encoder": {}}},
-        dataset={"text": texts, "label": label},
+        dataset={"text": texts, **fields},
         training={"epochs": 10, "earlyStopping": {"patience": 3}},
         comments={
             "model": "trained from scratch; `pretrained: distilbert/distilbert-base-uncased` instead knows English",
             "text": "joined by a space" if len(texts) > 1 else "",
-            "label": why,
+            next(iter(fields)): why,
         },
         notes=[f"Not read: {', '.join(others)}."] if others else [],
     )
