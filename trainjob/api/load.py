@@ -2,7 +2,9 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -60,7 +62,12 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
 
     Raises InvalidDocument: one line `FILE:LINE  field  what is wrong` for each problem.
     """
-    return _loaded(read_document(path, KIND), Path(os.path.abspath(path)).parent, overrides)
+    return trainjob_in(read_text(path), path, overrides)
+
+
+def trainjob_in(text: str, path: Path, overrides: Sequence[str] = ()) -> TrainJob:
+    """The same of the text of the file, which can be read only once where it is a pipe."""
+    return _loaded(parse(text, partial(position_in, path), kind=KIND), Path(os.path.abspath(path)).parent, overrides)
 
 
 def trainjob_of(content: Mapping[str, Any], overrides: Sequence[str] = (), folder: Path | None = None) -> TrainJob:
@@ -83,9 +90,9 @@ def with_overrides(text: str, name: str, overrides: Sequence[str]) -> TrainJob:
     return checked(without_nulls(document.data, TrainJob), document, TrainJob)
 
 
-def read_document(path: Path, kind: str | None = None) -> Document:
-    """The only YAML document in a file or, of several, the only one of a `kind`. Raises InvalidDocument."""
-    return parse(read_text(path), partial(position_in, path), kind=kind)
+def read_document(path: Path) -> Document:
+    """The only YAML document in a file. Raises InvalidDocument."""
+    return parse(read_text(path), partial(position_in, path))
 
 
 def as_text(content: Mapping[str, Any]) -> str:
@@ -126,7 +133,7 @@ def checked(data: Any, document: Document, model: type[M]) -> M:
 
 
 def read_text(path: Path) -> str:
-    """A file of at most `MAX_BYTES`. Raises InvalidDocument."""
+    """A file of at most `MAX_BYTES`, or standard input for `-`. Raises InvalidDocument."""
 
     def fail(message: str) -> InvalidDocument:
         return InvalidDocument([Problem(Position(0, str(path)), (), message)])
@@ -134,7 +141,7 @@ def read_text(path: Path) -> str:
     try:
         if path.is_dir():
             raise fail("is a folder; give a YAML file")
-        with path.open("rb") as file:
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise fail(f"is larger than {MAX_BYTES >> 20} MiB")

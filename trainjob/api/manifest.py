@@ -10,10 +10,10 @@ from trainjob.api.document import Document, InvalidDocument, Problem, parse_all,
 from trainjob.api.load import (
     PATHS,
     as_text,
-    load_trainjob,
     position_in,
     position_in_content,
     read_text,
+    trainjob_in,
     trainjob_of,
     without_nulls,
 )
@@ -29,8 +29,9 @@ def load_manifest(path: Path, overrides: Sequence[str] = ()) -> list[dict[str, A
     The TrainJob is checked as by `trainjob run`, and must not name a path that exists only on this machine.
     Raises InvalidDocument.
     """
-    load_trainjob(path, overrides)
-    return _checked(parse_all(read_text(path), partial(position_in, path)), overrides)
+    text = read_text(path)
+    trainjob_in(text, path, overrides)
+    return _checked(parse_all(text, partial(position_in, path)), overrides)
 
 
 def manifest_of(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> list[dict[str, Any]]:

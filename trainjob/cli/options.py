@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
-TrainJobFile = Annotated[Path, typer.Argument(metavar="FILE", help="YAML file with one TrainJob.", show_default=False)]
+TrainJobFile = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="YAML file with one TrainJob; - is standard input.", show_default=False),
+]
 Variant = Annotated[
     str | None,
     typer.Option(

@@ -1,5 +1,8 @@
 """Files of several objects, of which one is a TrainJob."""
 
+import io
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -66,3 +69,15 @@ def test_other_objects_need_a_name_and_a_kind(tmp_path: Path, other: str, proble
 def test_two_trainjobs_in_a_file_are_refused(tmp_path: Path):
     with pytest.raises(InvalidDocument, match="write a file for each"):
         load(tmp_path, f"{JOB}---\n{JOB}")
+
+
+def test_a_file_that_can_be_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    content = f"{CODE}\n---\n{JOB}".encode()
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    from_pipe = load_manifest(tmp_path / "pipe")
+    writer.join()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert load_manifest(Path("-")) == from_pipe
+    assert [document["kind"] for document in from_pipe] == ["ConfigMap", "TrainJob"]
