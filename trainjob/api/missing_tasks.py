@@ -5,7 +5,7 @@ _INSTEAD = {
     "regression regressor": "to predict numbers, use spec.model.textRegressor, imageRegressor or tableRegressor",
     "tabularregressor tableregression tabularregression": "to predict numbers, use spec.model.tableRegressor",
     "multilabel multilabelclassifier textmultilabel": (
-        f"a row has one class: train a classifier for each label, or {_OWN_LOOP}"
+        "for several labels a row, use spec.model.textClassifier or imageClassifier with spec.dataset.labels"
     ),
     "tabular table tabularclassifier xgboost lightgbm": "for tables, use spec.model.tableClassifier or tableRegressor",
     "tokenclassifier tokenclassification ner": (

@@ -52,7 +52,7 @@ def _notes(rows: dict[str, int]) -> Iterator[str]:
     if combined := _combined(rows):
         yield (
             f"{len(combined):,} of {len(rows):,} classes look like several labels in one: {_shown(combined, rows)}. "
-            "Each is a class of its own, because a row has one label: train a classifier for each label"
+            "Each is a class of its own: if rows of texts or images have several labels, write lists of them"
         )
     if missing := [name for name in rows if _is_missing(name, rows)]:
         yield f"a class is called {_shown(missing, rows)}: if it stands for a missing label, drop its rows"
