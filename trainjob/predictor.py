@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import torch
+from torch import nn
 
 from trainjob.data import Preprocessor
 from trainjob.data.batches.examples import Examples, cut
@@ -89,7 +90,7 @@ class Predictor:
             self._window(table[start : start + window], batch_size, lambda index, start=start: where(start + index))
             for start in range(0, len(table), window)
         ]
-        return torch.cat(parts) if parts else torch.empty(0, self.preprocessor.target.width)
+        return _joined(parts) if parts else torch.empty(0, self.preprocessor.target.width)
 
     @torch.inference_mode()
     def _window(self, rows: _Sliceable, batch_size: int, where: Callable[[int], str]) -> torch.Tensor:
@@ -101,12 +102,20 @@ class Predictor:
             inputs = self.preprocessor.input.batch(examples.take(batch))
             tensors = {name: torch.from_numpy(array).to(self.device) for name, array in inputs.items()}
             outputs.append(self.model(**tensors).cpu())
-        return torch.cat(outputs)[torch.from_numpy(np.argsort(np.concatenate(batches)))]
+        return _joined(outputs)[torch.from_numpy(np.argsort(np.concatenate(batches)))]
 
     def _table(self, rows: _Sliceable, where: Callable[[int], str]) -> pa.Table:
         if isinstance(rows, pa.Table):
             return rows
         return self.preprocessor.input.table(rows, where)
+
+
+def _joined(outputs: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Outputs [n, ...] of several batches, those of tokens, [n, length, ...], padded with zeros to one length."""
+    if outputs[0].dim() < 3:
+        return torch.cat(list(outputs))
+    length = max(each.shape[1] for each in outputs)
+    return torch.cat([nn.functional.pad(each, (0, 0, 0, length - each.shape[1])) for each in outputs])
 
 
 def probabilities_of(answers: pa.Table, classes: Sequence[str]) -> np.ndarray:

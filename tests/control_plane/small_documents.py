@@ -9,6 +9,7 @@ _DATA = {"train": {"uri": "s3://data/rows.csv"}}
 MODELS: dict[str, Document] = {
     "textClassifier": {"encoder": {}},
     "textRegressor": {"encoder": {}},
+    "tokenClassifier": {"encoder": {}},
     "imageClassifier": {"mlp": {}},
     "imageRegressor": {"mlp": {}},
     "tableClassifier": {"tabm": {}},
@@ -20,8 +21,10 @@ MODELS: dict[str, Document] = {
 
 def document(model: str = "textClassifier", name: str = "job") -> Document:
     """A small TrainJob that is valid in a cluster."""
-    columns: Document = {"text": ["title"]} if model in ("textClassifier", "textRegressor", "causalLM") else {}
-    if model in ("textClassifier", "textRegressor", "tableClassifier", "tableRegressor"):
+    columns: Document = (
+        {"text": ["title"]} if model in ("textClassifier", "textRegressor", "tokenClassifier", "causalLM") else {}
+    )
+    if model in ("textClassifier", "textRegressor", "tokenClassifier", "tableClassifier", "tableRegressor"):
         columns["label"] = "tag"
     return {
         "apiVersion": "trainjob.dev/v1alpha1",

@@ -59,6 +59,9 @@ _text_classifier = merged(_classifier, _text_network)
 _regression_losses = one_of(squaredError=part(), absoluteError=part(), huber=part(delta=amounts))
 _regressor = part(dropout=fractions, loss=_regression_losses)
 _text_regressor = merged(_regressor, _text_network)
+_token_classifier = merged(
+    part(dropout=fractions, maxLength=st.integers(8, 8192)), _pretrained | part({"encoder": part() | _encoder})
+)
 _mlp = part(hidden=st.lists(positive, min_size=1, max_size=3))
 _cnn = part(channels=st.lists(positive, min_size=1, max_size=3), hidden=positive)
 _size = part({"height": st.integers(1, 4096), "width": st.integers(1, 4096)})
@@ -133,6 +136,7 @@ _language_data = merged(
     part({"train": merged(_rows, part(format=st.sampled_from(_formats["tabular"])))}),
     part(validation=_rows, test=_rows, loader=st.sampled_from(_loaders)),
 )
+_span_data = merged(_dataset("tabular", _loaders, part({"text": _texts, "label": _label_columns})), _bad_rows)
 _image_columns = part(image=columns, label=_label_columns) | part(image=columns, labels=_several_labels)
 _image_data = merged(_dataset("any", _loaders, _image_columns), _bad_rows)
 _image_number_data = merged(_dataset("any", _loaders, part(image=columns, label=_label_columns)), _bad_rows)
@@ -317,7 +321,8 @@ def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Str
     whole = merged(what, data, checkpoints, _work(model), part(storage=_storage, head=_head), _whole_life)
     if model in ("function", "causalLM"):
         return whole
-    return (whole if model.endswith("Regressor") else _taught(whole)).flatmap(_tuned)
+    learns_alone = model.endswith("Regressor") or model == "tokenClassifier"
+    return (whole if learns_alone else _taught(whole)).flatmap(_tuned)
 
 
 def _baselines(*names: str, **others: Strategy) -> Strategy:
@@ -381,6 +386,13 @@ _classifiers = (
         part({"dataset": _table_data}, baselines=_baselines("mean", "linear", "lightgbm")),
     )
 )
+_span_scores = ("loss", "precision", "recall", "f1", "partial_f1")
+_token_classifiers = _spec(
+    "tokenClassifier",
+    _token_classifier,
+    [*(f"validation_{name}" for name in _span_scores), "train_loss"],
+    part({"dataset": _span_data}, baselines=_baselines("knownStrings")),
+)
 _language_metrics = ["validation_loss", "validation_perplexity", "train_loss"]
 _language_models = _spec(
     "causalLM", _causal_lm, _language_metrics, part({"dataset": _language_data}, baselines=_baselines())
@@ -390,7 +402,7 @@ _language_models = _spec(
     _language_metrics,
     part({"dataset": part({"train": _rows, "messages": st.just("conversation")})}),
 )
-specs: Strategy = (_classifiers | _language_models) | _spec(
+specs: Strategy = (_classifiers | _token_classifiers | _language_models) | _spec(
     "function",
     _function,
     [*_metrics, "my/score"],

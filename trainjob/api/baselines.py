@@ -37,6 +37,10 @@ class LightGBM(StrictModel):
     validation loss is taken; the validation rows also determine the number of trees."""
 
 
+class KnownStrings(StrictModel):
+    """Looks up the strings of the training rows' spans as whole words, each with its most frequent type."""
+
+
 class LanguageModel(StrictModel):
     """A large language model prompted with the classes and, optionally, examples."""
 
@@ -84,6 +88,9 @@ class Baselines(StrictModel):
     lightgbm: LightGBM | None = None
     """Gradient boosted trees by LightGBM on the columns of a table; for models of tables."""
 
+    known_strings: KnownStrings | None = None
+    """Looks up the strings of the training rows' spans as whole words, each with its most frequent type; for token
+    classifiers."""
     language_model: LanguageModel | None = None
     """A large language model prompted with the classes and, optionally, examples; for text classifiers."""
 

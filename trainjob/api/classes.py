@@ -32,6 +32,7 @@ from trainjob.kinds.table_regressor.spec import TableRegressor
 from trainjob.kinds.text_classifier.spec import TextClassifier
 from trainjob.kinds.text_network import Encoder, TextNetwork
 from trainjob.kinds.text_regressor.spec import TextRegressor
+from trainjob.kinds.token_classifier.spec import TokenClassifier
 from trainjob.schema.base import OneOf, StrictModel
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "TextClassifier",
     "TextNetwork",
     "TextRegressor",
+    "TokenClassifier",
     "TrainJob",
     "TrainJobSpec",
     "Training",

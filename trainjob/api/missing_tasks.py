@@ -8,10 +8,7 @@ _INSTEAD = {
         "for several labels a row, use spec.model.textClassifier or imageClassifier with spec.dataset.labels"
     ),
     "tabular table tabularclassifier xgboost lightgbm": "for tables, use spec.model.tableClassifier or tableRegressor",
-    "tokenclassifier tokenclassification ner": (
-        f"labels of single words are not supported: {_OWN_LOOP}, or spec.model.causalLM with dataset.prompt and "
-        "dataset.completion"
-    ),
+    "tokenclassification ner": "to find spans in texts, use spec.model.tokenClassifier",
     "seq2seq translation summarization questionanswering": (
         "to generate text, use spec.model.causalLM with dataset.prompt and dataset.completion"
     ),
@@ -20,8 +17,8 @@ _INSTEAD = {
     "dpo grpo ppo rlhf reward": f"preference training is not supported: {_OWN_LOOP}",
     "embedding embeddings sentencetransformer": f"embedding models are not supported: {_OWN_LOOP}",
     "task tasktype problemtype": (
-        "the task follows from spec.model: textClassifier, textRegressor, imageClassifier, imageRegressor, "
-        "tableClassifier, tableRegressor, causalLM, or a function of your own"
+        "the task follows from spec.model: textClassifier, textRegressor, tokenClassifier, imageClassifier, "
+        "imageRegressor, tableClassifier, tableRegressor, causalLM, or a function of your own"
     ),
 }
 

@@ -66,10 +66,16 @@ def pixels(train: Sampled, held: Sampled) -> tuple[Any, Any]:
     return np.asarray(train.values) / 255, np.asarray(held.values) / 255
 
 
+def texts(train: Sampled, held: Sampled) -> tuple[Any, Any]:
+    """The texts themselves."""
+    return train.values, held.values
+
+
 FEATURES: dict[str, Callable[[Sampled, Sampled], tuple[Any, Any]]] = {
     "tfidf": tfidf,
     "pixels": pixels,
     "linear": linear_features,
+    "knownStrings": texts,
 }
 """The features [n, f] of the training rows and of the held-out rows for a linear model, by the baseline's name."""
 

@@ -207,8 +207,12 @@ def _columns(found: Sequence[SourcePart], names: list[str]) -> dict[str, Column]
 
 def _schema(part: SourcePart) -> pa.Schema:
     """Names and types of the columns. Those of JSON Lines are as the first rows have them."""
-    if isinstance(part.part if isinstance(part, Partition) else part, JSONLinesFile):
-        first = next(iter(part.read(None, leave_out)), None)
+    file = part.part if isinstance(part, Partition) else part
+    if isinstance(file, JSONLinesFile):
+        try:
+            first = next(iter(part.read(None, leave_out)), None)
+        except DataError:
+            return file.schema()
         if first is not None:
             return first.table.schema
     return table_schema(part)

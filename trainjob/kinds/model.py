@@ -14,11 +14,13 @@ from trainjob.kinds.table_classifier.spec import TableClassifier
 from trainjob.kinds.table_regressor.spec import TableRegressor
 from trainjob.kinds.text_classifier.spec import TextClassifier
 from trainjob.kinds.text_regressor.spec import TextRegressor
+from trainjob.kinds.token_classifier.spec import TokenClassifier
 from trainjob.schema.base import OneOf
 
 KindSpec = (
     TextClassifier
     | TextRegressor
+    | TokenClassifier
     | ImageClassifier
     | ImageRegressor
     | TableClassifier
@@ -36,6 +38,8 @@ class Model(OneOf):
     """One label for each text."""
     text_regressor: TextRegressor | None = None
     """One number for each text."""
+    token_classifier: TokenClassifier | None = None
+    """The spans of each text, such as names, each with a type."""
     image_classifier: ImageClassifier | None = None
     """One label for each image."""
     image_regressor: ImageRegressor | None = None

@@ -98,11 +98,12 @@ def steps_of(spec: TrainJobSpec, fitted: Fitted, examples: Examples, read: int) 
     scale = fitted.training_rows / read
     rows = fitted.training_rows if not fitted.preprocessor.input.packs else round(len(examples) * scale)
     has_tokens = spec.model.max_length is not None
+    tokens = examples.lengths // getattr(fitted.preprocessor.input, "values_of_token", 1)
     plan = StepPlan.of(spec.training, Shard(0, 1, spec.training.batch_size, 0).batches(rows))
     return Steps(
         rows=rows,
-        tokens=round(int(examples.lengths.sum()) * scale) if has_tokens else None,
-        longest=int(examples.lengths.max()) if has_tokens else None,
+        tokens=round(int(tokens.sum()) * scale) if has_tokens else None,
+        longest=int(tokens.max()) if has_tokens else None,
         per_epoch=plan.steps_per_epoch,
         total=plan.steps,
         is_exact=read == fitted.training_rows,

@@ -323,7 +323,7 @@ def test_every_pattern_of_the_type_is_put_into_words() -> None:
             "model:\n    regressor: {}",
             "spec.model.regressor  unknown field: to predict numbers, use spec.model.textRegressor, imageRegressor",
         ),
-        ("model:", "model:\n    token-classifier: {}", "unknown field: labels of single words are not supported"),
+        ("model:", "model:\n    ner: {}", "unknown field: to find spans in texts, use spec.model.tokenClassifier"),
     ],
 )
 def test_what_is_not_there_is_named_with_what_to_do_instead(tmp_path: Path, old: str, new: str, said: str) -> None:

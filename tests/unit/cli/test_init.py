@@ -162,7 +162,11 @@ def test_odd_names_stay_in_their_places(tmp_path: Path) -> None:
         ("", [], "is empty: not even a header"),
         ("a,b\n", [], "has no rows that can be read"),
         ("a,label\n1,x\n2,y\n", ["--label", "lable"], "did you mean label?"),
-        ("a,label\n1,x\n2,y\n", ["--kind", "svm"], "must be one of textClassifier, textRegressor, imageClassifier"),
+        (
+            "a,label\n1,x\n2,y\n",
+            ["--kind", "svm"],
+            "must be one of textClassifier, textRegressor, tokenClassifier,",
+        ),
         ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableRegressor"], "the column with the number to predict is not clear"),
         ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableRegressor", "--label", "b"], '"b" does not hold numbers'),
         ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableClassifier", "--label", "a"], '"a" has its own value in most rows'),

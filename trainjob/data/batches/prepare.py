@@ -49,9 +49,12 @@ def load(parts: Iterable[SourcePart], fitted: Fitted, side: Side | None = None) 
 
 
 def prepared(rows: Rows, labels: np.ndarray | None, preprocessor: Preprocessor) -> pa.Table:
-    """Prepared rows, as `load` describes, of usable ones and their labels [n, ...], None where they have none."""
+    """Prepared rows, as `load` describes, of usable ones and their labels [n, ...], None where they have none. Labels
+    that are texts are not stored: the values contain them."""
     columns: dict[str, Any] = {"values": preprocessor.input.transform(rows.table, rows.where)}
-    return pa.table(columns if labels is None else columns | {"label": as_arrow(labels)})
+    if labels is None or labels.dtype == object:
+        return pa.table(columns)
+    return pa.table(columns | {"label": as_arrow(labels)})
 
 
 def labelled(

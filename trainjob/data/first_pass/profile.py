@@ -59,8 +59,8 @@ def _repeated(keys: Keys) -> tuple[int, int]:
     if not len(keys.hashes):
         return 0, 0
     labels = np.zeros(len(keys.hashes)) if keys.labels is None else keys.labels
-    if labels.ndim > 1:
-        _, labels = np.unique(labels, axis=0, return_inverse=True)
+    if labels.ndim > 1 or labels.dtype == object:
+        _, labels = np.unique(labels, axis=0 if labels.ndim > 1 else None, return_inverse=True)
     order = np.lexsort((labels, keys.hashes))
     hashes = keys.hashes[order]
     is_new_input = np.concatenate([[True], hashes[1:] != hashes[:-1]])

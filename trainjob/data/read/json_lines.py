@@ -19,6 +19,7 @@ from trainjob.data.read.rows import (
     RowLocation,
     Rows,
     found_columns,
+    leave_out,
     open_stream,
     readable,
     refuse,
@@ -95,6 +96,23 @@ class JSONLinesFile:
                     is_plain = name in self.nested or not isinstance(value, (dict, list))
                     plain[name] = plain.get(name, True) and is_plain
         return [name for name, is_plain in plain.items() if is_plain]
+
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns in the first rows. Lists and objects of values of several types, which Arrow
+        has no type for, are lists of nothing."""
+        with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
+            unit, texts = self._rows(file)
+            batch = next(_batches(texts), [])
+            _, objects = self._objects(unit, batch, None, leave_out)
+        kinds: dict[str, pa.DataType] = {}
+        for name in _names(objects):
+            values = [row.get(name) for row in objects]
+            try:
+                kinds[name] = pa.array(values).type
+            except (OverflowError, pa.ArrowException):
+                has_lists = any(isinstance(value, (dict, list)) for value in values)
+                kinds[name] = pa.list_(pa.null()) if has_lists else pa.string()
+        return pa.schema(kinds)
 
     def _rows(self, file: pa.NativeFile) -> tuple[str, Iterator[tuple[int, bytes]]]:
         """Whether rows are lines or array items, and the number and text of each."""

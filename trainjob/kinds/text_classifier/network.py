@@ -144,7 +144,7 @@ def _pretrained(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any]
         ignore_mismatched_sizes=True,
         **head,
     )
-    check_compatible(network, spec.path, name, spec.max_length, _longest_text(network), texts.vocabulary_size)
+    check_compatible(network, spec.path, name, spec.max_length, longest_text(network), texts.vocabulary_size)
     if is_decoder(network.config.model_type):
         _set_up_decoder(network, texts.pad_token_id)
     set_dropout(head_of(network), spec.dropout)
@@ -168,7 +168,7 @@ def _set_up_decoder(network: PreTrainedModel, pad_token_id: int) -> None:
         config.pad_token_id, config.use_cache = pad_token_id, False
 
 
-def _longest_text(network: PreTrainedModel) -> int | None:
+def longest_text(network: PreTrainedModel) -> int | None:
     """The number of positions of the encoder; RoBERTa and similar models count them from `padding_idx` + 1."""
     limit = getattr(network.config, "max_position_embeddings", None)
     if limit == -1:  # XLNet's way of saying that there is no limit

@@ -1,0 +1,82 @@
+"""The first pass over texts with spans: target, split and preprocessor."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from trainjob.api import Dataset, TokenClassifier
+from trainjob.data.first_pass.split import hashes
+from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, take_survey
+from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.rows import Rows, SourcePart, row_number
+from trainjob.data.read.spans import spans_given
+from trainjob.doing import DOING
+from trainjob.errors import DataError
+from trainjob.kinds.inputs.text import joined_texts, pretrained_text_tokenizer, text_contents, train_wordpiece
+from trainjob.kinds.token_classifier.input import SpanInput, token_offsets
+from trainjob.kinds.token_classifier.target import SpanLabels, SpanTarget
+from trainjob.pretrained.tokenizers import LENGTH_ROWS, TOKENIZER_ROWS, mean_length, set_truncation
+from trainjob.schema.spans import Span
+
+
+def fit_spans(
+    dataset: Dataset, model: TokenClassifier, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
+) -> FittedOn:
+    """Unusable rows are counted in `bad`. Raises DataError if no model can be fitted."""
+    columns, label = dataset.text, dataset.label
+    assert columns is not None
+    assert label is not None
+    if len(columns) > 1:
+        raise DataError(f"spec.dataset.text: spans lie in the text of one column, not of {len(columns)}")
+
+    def scan(rows: Rows) -> ScannedRows[tuple[str, list[Span]]]:
+        texts = joined_texts(rows.table, columns, rows.where)
+        spans = spans_given(rows.table, columns[0], label, row_number)
+        has_text = np.array([bool(text.strip()) for text in texts], np.uint8)
+        return ScannedRows(hashes(text_contents(texts), seed), lambda index: (texts[index], spans[index]), has_text)
+
+    labels = SpanLabels(columns[0], label)
+    plan = ScanPlan([*columns, label], labels, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
+    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    division = survey.divide(target, dataset.validation.fraction, seed)
+    sample = survey.sample.items(division.is_training)
+    texts = [text for text, _ in sample]
+    if model.pretrained is not None:
+        DOING.begin("loading the tokenizer")
+        field = f"{model.path}.pretrained"
+        tokenizer, config = pretrained_text_tokenizer(model.pretrained, model.max_length, field, texts)
+    else:
+        assert model.encoder is not None
+        DOING.begin("fitting the tokenizer")
+        tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
+    set_truncation(tokenizer, None)
+    assert isinstance(target, SpanTarget)
+    text = SpanInput(
+        columns=columns,
+        label=label,
+        types=target.types,
+        max_length=model.max_length,
+        mean_length=mean_length(tokenizer, texts),
+        tokenizer=tokenizer,
+        tokenizer_config=config,
+    )
+    return FittedOn(text, division, survey.digest(target), texts, _notes(tokenizer, sample[:LENGTH_ROWS]))
+
+
+def _notes(tokenizer: Tokenizer, sample: Sequence[tuple[str, list[Span]]]) -> list[str]:
+    """Remarks on spans whose ends lie inside tokens, which the model cannot find exactly."""
+    encodings = tokenizer.encode_batch([text for text, _ in sample], add_special_tokens=False)
+    inside = every = 0
+    for (text, spans), encoding in zip(sample, encodings, strict=True):
+        offsets = token_offsets(text, encoding)
+        starts, ends = set(offsets[:, 0].tolist()), set(offsets[:, 1].tolist())
+        every += len(spans)
+        inside += sum(start not in starts or end not in ends for start, end, _ in spans)
+    if not inside:
+        return []
+    return [
+        f"{inside:,} of {every:,} spans in a sample of the training rows begin or end inside a token: the model learns "
+        "the whole tokens, and what it finds there counts as wrong"
+    ]

@@ -1,0 +1,64 @@
+"""The token classifier: what `trainjob.kinds.kind.Kind` asks of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainjob.api import Dataset, Source, TokenClassifier
+from trainjob.data.first_pass.survey import FittedOn
+from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.rows import SourcePart
+from trainjob.kinds.inputs.parts import table_parts
+from trainjob.kinds.kind import Kind
+from trainjob.kinds.token_classifier.fit import fit_spans
+from trainjob.kinds.token_classifier.input import SpanInput
+from trainjob.kinds.token_classifier.target import SpanTarget
+
+if TYPE_CHECKING:
+    from trainjob.models.trainable import Trainable
+
+
+class TokenClassifierKind:
+    facts = TokenClassifier.facts
+
+    def label_column(self, dataset: Dataset) -> str | None:
+        return dataset.label
+
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
+        label = [] if dataset.label is None else [dataset.label]
+        return table_parts(source, endpoint, self.facts.field, nested=label, optional=[] if labelled else label)
+
+    def fit(
+        self,
+        dataset: Dataset,
+        spec: TokenClassifier,
+        train: Sequence[SourcePart],
+        seed: int,
+        mapped: Mapper,
+        bad: BadRows,
+        /,
+    ) -> FittedOn:
+        return fit_spans(dataset, spec, train, seed, mapped, bad)
+
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[SpanInput, SpanTarget]:
+        target = SpanTarget.load(state)
+        return SpanInput.load(folder, state, target.types), target
+
+    def build(
+        self, spec: TokenClassifier, texts: SpanInput, target: SpanTarget, as_stored: bool, /
+    ) -> "Trainable[Any]":
+        from trainjob.kinds.token_classifier import network
+
+        return network.build(spec, texts, target.types, as_stored)
+
+    def load(self, folder: Path, texts: SpanInput, /) -> "Trainable[Any]":
+        from trainjob.kinds.token_classifier import network
+
+        return network.load(folder, texts)
+
+    def worker_modules(self, spec: TokenClassifier) -> list[str]:
+        return ["trainjob.kinds.token_classifier.network"]
+
+
+KIND: Kind = TokenClassifierKind()
