@@ -1,6 +1,7 @@
 """A saved model applied to new rows. No Ray."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -41,7 +42,7 @@ class Predictor:
     def __init__(self, model: Trainable[Any], preprocessor: Preprocessor) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.to(self.device).eval()
-        self.preprocessor = preprocessor
+        self.preprocessor = replace(preprocessor, input=preprocessor.input.alone())
 
     @classmethod
     def load(cls, uri: str | PathLike[str], endpoint: str | None = None, variant: str | None = None) -> Self:

@@ -73,6 +73,8 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "model.textRegressor.loss.huber.delta": [0, -1, "1"],
     "model.imageRegressor.loss": [{}, {"crossEntropy": {}}, {"squaredError": {}, "huber": {}}],
     "model.imageRegressor.size": [{"height": 28}, {"height": 28, "width": 0}, {"height": 4097, "width": 1}, 28],
+    "model.textEmbedder.scale": _ABOVE_0,
+    "model.textEmbedder.maxLength": [3, 8193, "128"],
     **_under("model.tableClassifier", _CLASSIFIER),
     "model.tableRegressor.loss": [{}, {"crossEntropy": {}}, {"absoluteError": {}, "huber": {}}],
     "model.tableRegressor.tabm.members": [*_COUNT, 257],

@@ -10,6 +10,7 @@ MODELS: dict[str, Document] = {
     "textClassifier": {"encoder": {}},
     "textRegressor": {"encoder": {}},
     "tokenClassifier": {"encoder": {}},
+    "textEmbedder": {"encoder": {}},
     "imageClassifier": {"mlp": {}},
     "imageRegressor": {"mlp": {}},
     "tableClassifier": {"tabm": {}},
@@ -19,11 +20,14 @@ MODELS: dict[str, Document] = {
 }
 
 
+TEXT_MODELS = ("textClassifier", "textRegressor", "tokenClassifier", "textEmbedder")
+
+
 def document(model: str = "textClassifier", name: str = "job") -> Document:
     """A small TrainJob that is valid in a cluster."""
-    columns: Document = (
-        {"text": ["title"]} if model in ("textClassifier", "textRegressor", "tokenClassifier", "causalLM") else {}
-    )
+    columns: Document = {"text": ["title"]} if model in (*TEXT_MODELS, "causalLM") else {}
+    if model == "textEmbedder":
+        columns["textPair"] = ["answer"]
     if model in ("textClassifier", "textRegressor", "tokenClassifier", "tableClassifier", "tableRegressor"):
         columns["label"] = "tag"
     return {

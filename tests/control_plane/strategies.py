@@ -62,6 +62,10 @@ _text_regressor = merged(_regressor, _text_network)
 _token_classifier = merged(
     part(dropout=fractions, maxLength=st.integers(8, 8192)), _pretrained | part({"encoder": part() | _encoder})
 )
+_encoders = {"pretrained": st.sampled_from(["prajjwal1/bert-tiny", "gs://models/bert"])}
+_text_embedder = merged(
+    part(maxLength=st.integers(4, 8192), scale=amounts), part(_encoders) | part({"encoder": part() | _encoder})
+)
 _mlp = part(hidden=st.lists(positive, min_size=1, max_size=3))
 _cnn = part(channels=st.lists(positive, min_size=1, max_size=3), hidden=positive)
 _size = part({"height": st.integers(1, 4096), "width": st.integers(1, 4096)})
@@ -127,6 +131,9 @@ _table_columns = part(
     ),
 )
 _table_data = merged(_dataset("tabular", _loaders, _table_columns), _bad_rows)
+_pair_data = merged(
+    _dataset("tabular", _loaders, part({"text": _texts, "textPair": _pairs}, cleaning=_cleaning)), _bad_rows
+)
 _text_data = merged(_dataset("tabular", _loaders, _text_columns), _bad_rows)
 _labels_of_texts = part({"text": _texts, "labels": _several_labels}, cleaning=_cleaning, textPair=_pairs)
 _class_data = _text_data | merged(_dataset("tabular", _loaders, _labels_of_texts), _bad_rows)
@@ -321,7 +328,7 @@ def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Str
     whole = merged(what, data, checkpoints, _work(model), part(storage=_storage, head=_head), _whole_life)
     if model in ("function", "causalLM"):
         return whole
-    learns_alone = model.endswith("Regressor") or model == "tokenClassifier"
+    learns_alone = model.endswith(("Regressor", "Embedder")) or model == "tokenClassifier"
     return (whole if learns_alone else _taught(whole)).flatmap(_tuned)
 
 
@@ -360,6 +367,12 @@ _classifiers = (
         _text_regressor,
         _regression_metrics,
         part({"dataset": _text_data}, baselines=_baselines("mean", "tfidf")),
+    )
+    | _spec(
+        "textEmbedder",
+        _text_embedder,
+        ["validation_loss", "validation_mrr", "validation_recall_at_1", "validation_recall_at_10", "train_loss"],
+        part({"dataset": _pair_data}, baselines=_baselines("tfidf")),
     )
     | _spec(
         "imageClassifier",

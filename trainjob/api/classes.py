@@ -30,6 +30,7 @@ from trainjob.kinds.table_classifier.spec import TableClassifier
 from trainjob.kinds.table_network import TabM
 from trainjob.kinds.table_regressor.spec import TableRegressor
 from trainjob.kinds.text_classifier.spec import TextClassifier
+from trainjob.kinds.text_embedder.spec import TextEmbedder
 from trainjob.kinds.text_network import Encoder, TextNetwork
 from trainjob.kinds.text_regressor.spec import TextRegressor
 from trainjob.kinds.token_classifier.spec import TokenClassifier
@@ -75,6 +76,7 @@ __all__ = [
     "TableClassifier",
     "TableRegressor",
     "TextClassifier",
+    "TextEmbedder",
     "TextNetwork",
     "TextRegressor",
     "TokenClassifier",

@@ -94,6 +94,9 @@ def predict_held_out(
         guesses, is_sample = target.constant(len(held.labels)), False
     else:
         features, held_features = FEATURES[name](train, held)
-        guesses, is_sample = target.linear(features, train.labels, held_features), len(train.rows) < train.of_rows
+        guesses, is_sample = (
+            target.linear(features, train.labels, held_features, held.labels),
+            len(train.rows) < train.of_rows,
+        )
     notes = [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"] if is_sample else []
     return HeldOutPredictions(guesses.predicted, guesses.probabilities, np.arange(len(held.labels)), notes, trees=trees)

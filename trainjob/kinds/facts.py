@@ -51,6 +51,8 @@ class Facts:
     not_tuned: tuple[str, ...] = ()
     """Its fields that cannot be tuned: all trials share the prepared rows, and defaults that depend on a field are
     chosen once."""
+    compares_rows: bool = False
+    """Whether the loss of a row depends on the other rows of its batch, which is then not divided into smaller ones."""
     is_users_loop: bool = False
     """Whether the user writes the training loop, so that trainjob knows only the metrics that the loop reports."""
     earlier_names: tuple[str, ...] = ()

@@ -84,6 +84,10 @@ class Input(Protocol):
         """The network's inputs by name, each [n, ...], of prepared rows."""
         ...
 
+    def alone(self) -> "Input":
+        """The input of rows to answer, which may be a part of a training row."""
+        ...
+
     def table(self, rows: "Sequence[Any] | np.ndarray", where: Where) -> "pa.Table":
         """Rows as a Python user gives them to `Predictor`, as a table with `columns`. Raises UserError for others."""
         ...
@@ -234,9 +238,12 @@ class Target(Protocol):
         """A baseline that looks at no row: the most frequent class or the mean, as often as there are `rows`."""
         raise ValueError("there are no baselines for this kind of model")
 
-    def linear(self, features: Any, labels: "np.ndarray", held: Any) -> "Guesses":
+    def linear(
+        self, features: Any, labels: "np.ndarray", held: Any, held_labels: "np.ndarray | None" = None
+    ) -> "Guesses":
         """A baseline that is linear in the features [n, f] of the training rows, whose labels are [n, ...]: its
-        predictions for the rows with the features `held` [m, f]. Both may be sparse matrices of SciPy."""
+        predictions for the rows with the features `held` [m, f]. Both may be sparse matrices of SciPy. `held_labels`
+        tell an embedder which of these rows have a text in common."""
         raise ValueError("there are no baselines for this kind of model")
 
     @property

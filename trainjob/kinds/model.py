@@ -13,6 +13,7 @@ from trainjob.kinds.image_regressor.spec import ImageRegressor
 from trainjob.kinds.table_classifier.spec import TableClassifier
 from trainjob.kinds.table_regressor.spec import TableRegressor
 from trainjob.kinds.text_classifier.spec import TextClassifier
+from trainjob.kinds.text_embedder.spec import TextEmbedder
 from trainjob.kinds.text_regressor.spec import TextRegressor
 from trainjob.kinds.token_classifier.spec import TokenClassifier
 from trainjob.schema.base import OneOf
@@ -21,6 +22,7 @@ KindSpec = (
     TextClassifier
     | TextRegressor
     | TokenClassifier
+    | TextEmbedder
     | ImageClassifier
     | ImageRegressor
     | TableClassifier
@@ -40,6 +42,8 @@ class Model(OneOf):
     """One number for each text."""
     token_classifier: TokenClassifier | None = None
     """The spans of each text, such as names, each with a type."""
+    text_embedder: TextEmbedder | None = None
+    """A vector for each text; texts that belong together are close."""
     image_classifier: ImageClassifier | None = None
     """One label for each image."""
     image_regressor: ImageRegressor | None = None

@@ -60,6 +60,13 @@ def usage_of_regressor(uri: str, option: str, rows: str, data: str) -> Usage:
     return [(command, commands), (title, code)]
 
 
+def usage_of_embedder(uri: str, option: str, rows: str, data: str) -> Usage:
+    """The same of a model that gives vectors."""
+    (command, commands), (title, _) = usage_of_predictor(uri, option, rows, data)
+    code = f"from trainjob import Predictor\n\nvectors = Predictor.load({json.dumps(uri)}).predict({rows})"
+    return [(command, commands.replace("predictions.csv", "vectors.parquet")), (title, code)]
+
+
 def usage_of_generator(uri: str) -> Usage:
     """How to use a language model that `TextGenerator` loads from `uri`."""
     run = shlex.quote(uri)

@@ -149,7 +149,7 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
         store=store,
         reporter=reporter,
         history=History(job.run, scratch),
-        micro_batches=shard.micro_batches(spec.workers.count),
+        micro_batches=1 if spec.model.facts.compares_rows else shard.micro_batches(spec.workers.count),
         on_rows_scored=on_rows_scored,
         is_told_to_stop=is_told_to_stop if job.on_ray else lambda: False,
     )

@@ -111,6 +111,9 @@ class ImageInput:
         mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.mean, self.std))
         return 255 * std, mean / std
 
+    def alone(self) -> Self:
+        return self
+
     def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
         return table_of_images(rows, where, self.as_shown)
 

@@ -94,6 +94,9 @@ class TableInput:
         inputs = {"numbers": np.ascontiguousarray(rows[:, :count])} if count else {}
         return inputs | ({"categories": rows[:, count:].astype(np.int64)} if self.cardinalities else {})
 
+    def alone(self) -> Self:
+        return self
+
     def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
         """Mappings from column to value; other columns are ignored."""
         for index, row in enumerate(rows):

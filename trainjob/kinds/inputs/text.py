@@ -48,7 +48,7 @@ PLAIN_TOKENS = 2_000_000
 FEW_OUTPUTS = 30
 
 
-_TYPE_BIT = 24
+TYPE_BIT = 24
 """A prepared token of a pair holds its type above this bit; no vocabulary is as large."""
 
 
@@ -61,6 +61,8 @@ class TextInput(TextColumns):
     """
 
     packs: ClassVar[bool] = False
+    encodes_pairs: ClassVar[bool] = True
+    """Whether the tokenizer reads both texts of a pair together."""
 
     cleaning: Cleaning
     pair: list[str] = field(default_factory=list[str])
@@ -91,17 +93,17 @@ class TextInput(TextColumns):
         return text_question(self.columns, most_rows, self.pair)
 
     def check_export(self, folder: Path, texts: Sequence[str]) -> None:
-        check_export(folder, self.tokenizer, self.tokenizer_config, encodable(texts, bool(self.pair)))
+        check_export(folder, self.tokenizer, self.tokenizer_config, self.encodable(texts))
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """The tokens of each row, list<int32>. Raises DataError for missing columns and undecodable bytes."""
         texts = [cleaned(each, self.cleaning) for each in self._texts(table, where)]
-        encodings = self.tokenizer.encode_batch_fast(encodable(texts, bool(self.pair)))
+        encodings = self.tokenizer.encode_batch_fast(self.encodable(texts))
         tokens = [encoding.ids for encoding in encodings]
         values = np.fromiter(itertools.chain.from_iterable(tokens), np.int32)
         if self.has_types:
             types = itertools.chain.from_iterable(encoding.type_ids for encoding in encodings)
-            values |= np.fromiter(types, np.int32) << _TYPE_BIT
+            values |= np.fromiter(types, np.int32) << TYPE_BIT
         return as_lists(values, np.array([len(row) for row in tokens], np.int64))
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:
@@ -111,11 +113,11 @@ class TextInput(TextColumns):
         positions = np.arange(padded_length(lengths, self.max_length))
         mask, is_token = positions < lengths[:, None], positions < examples.lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_token_id, np.int64)
-        input_ids[is_token] = examples.values & ((1 << _TYPE_BIT) - 1)
+        input_ids[is_token] = examples.values & ((1 << TYPE_BIT) - 1)
         inputs = {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
         if self.has_types:
             inputs["token_type_ids"] = np.zeros_like(input_ids)
-            inputs["token_type_ids"][is_token] = examples.values >> _TYPE_BIT
+            inputs["token_type_ids"][is_token] = examples.values >> TYPE_BIT
         return inputs
 
     def plain(self, rows: Rows) -> list[str]:
@@ -128,7 +130,11 @@ class TextInput(TextColumns):
         return int(tokens / self.mean_length)
 
     def cut_share(self, texts: Sequence[str]) -> float | None:
-        return cut_share(self.tokenizer, encodable(texts, bool(self.pair)))
+        return cut_share(self.tokenizer, self.encodable(texts))
+
+    def encodable(self, texts: Sequence[str]) -> list[Any]:
+        """Cleaned texts as the tokenizer takes them."""
+        return encodable(texts, bool(self.pair))
 
     def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
         """The texts of a pair are columns of their own."""

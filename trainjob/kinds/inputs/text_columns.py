@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,9 @@ class TextColumns:
 
     def is_empty(self, content: bytes) -> bool:
         return not content.strip()
+
+    def alone(self) -> Self:
+        return self
 
     def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
         return table_of_texts(rows, self.columns, where)

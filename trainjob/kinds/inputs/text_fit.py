@@ -1,10 +1,11 @@
 """The first pass over texts with labels: target, split and preprocessor."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from trainjob.api import Dataset, TextNetwork
+from trainjob.api import Dataset, TextEmbedder, TextNetwork
 from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, LabelReader, ScannedRows, ScanPlan, take_survey
 from trainjob.data.read.bad_rows import BadRows
@@ -19,7 +20,6 @@ from trainjob.errors import DataError, notify
 from trainjob.kinds.inputs.text import (
     TextInput,
     cleaned,
-    encodable,
     pretrained_text_tokenizer,
     row_texts,
     separates,
@@ -32,17 +32,17 @@ from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, INPUT_NAMES, LE
 def fit_texts(
     labels: LabelReader,
     dataset: Dataset,
-    model: TextNetwork,
+    model: TextNetwork | TextEmbedder,
     train: Sequence[SourcePart],
     seed: int,
     mapped: Mapper,
     bad: BadRows,
+    input_type: type[TextInput] = TextInput,
 ) -> FittedOn:
-    """`labels` reads the label's column. Unusable rows are counted in `bad`. Raises DataError if no model can be
-    fitted."""
+    """`labels` reads the label's column, if there is one. Unusable rows are counted in `bad`. Raises DataError if no
+    model can be fitted."""
     label, cleaning, pair = label_column(dataset), dataset.cleaning, dataset.text_pair or []
     assert dataset.text is not None
-    assert label is not None
     columns = [*dataset.text, *pair]
     if both := next((name for name in columns if name in (dataset.labels or [])), None):
         raise DataError(
@@ -59,7 +59,9 @@ def fit_texts(
             has_text,
         )
 
-    plan = ScanPlan([*columns, label], labels, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
+    plan = ScanPlan(
+        [*columns, *([label] if label else [])], labels, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS
+    )
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     texts, has_types = survey.sample.items(division.is_training), False
@@ -69,7 +71,7 @@ def fit_texts(
             model.pretrained, model.max_length, f"{model.path}.pretrained", texts
         )
         has_types = bool(pair) and "token_type_ids" in config[INPUT_NAMES]
-        if pair and not separates(tokenizer):
+        if pair and input_type.encodes_pairs and not separates(tokenizer):
             notify(
                 f"{model.path}.pretrained: the tokenizer of {model.pretrained} puts no token between the two texts of "
                 "a pair, so the model does not see where the first one ends; those of encoders, such as BERT, do"
@@ -78,17 +80,20 @@ def fit_texts(
         assert model.encoder is not None
         DOING.begin("fitting the tokenizer")
         tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
-    text = TextInput(
+    text = input_type(
         columns=columns,
         cleaning=cleaning,
         max_length=model.max_length,
-        mean_length=mean_length(tokenizer, encodable(texts, bool(pair))),
+        mean_length=0.0,
         tokenizer=tokenizer,
         tokenizer_config=config,
         pair=pair,
         has_types=has_types,
     )
-    return FittedOn(text, division, survey.digest(target), texts, _numbered_label_notes(train[0], label))
+    encoded = text.encodable(texts)
+    text = replace(text, mean_length=mean_length(tokenizer, encoded) * len(encoded) / max(len(texts), 1))
+    notes = _numbered_label_notes(train[0], label) if label else []
+    return FittedOn(text, division, survey.digest(target), texts, notes)
 
 
 def _numbered_label_notes(part: SourcePart, label: str) -> list[str]:

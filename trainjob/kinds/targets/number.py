@@ -162,7 +162,7 @@ class Number(Target):
         """The mean of the training labels."""
         return Guesses(np.full(rows, self.mean))
 
-    def linear(self, features: Any, labels: np.ndarray, held: Any) -> Guesses:
+    def linear(self, features: Any, labels: np.ndarray, held: Any, held_labels: np.ndarray | None = None) -> Guesses:
         """Ridge regression."""
         from sklearn.linear_model import Ridge
 

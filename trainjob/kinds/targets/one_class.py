@@ -130,7 +130,7 @@ class OneClass:
         shares = np.array(self.class_counts, np.float32) / sum(self.class_counts)
         return Guesses(np.full(rows, shares.argmax()), np.full(rows, shares.max()))
 
-    def linear(self, features: Any, labels: np.ndarray, held: Any) -> Guesses:
+    def linear(self, features: Any, labels: np.ndarray, held: Any, held_labels: np.ndarray | None = None) -> Guesses:
         probabilities = logistic_regression(features, labels, held, len(self.classes))
         return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1))
 

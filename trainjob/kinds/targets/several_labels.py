@@ -203,7 +203,7 @@ class SeveralLabels(Target):
         """The labels that more than half of the training rows have."""
         return Guesses(np.tile(np.array(self.counts) > self.rows / 2, (rows, 1)))
 
-    def linear(self, features: Any, labels: np.ndarray, held: Any) -> Guesses:
+    def linear(self, features: Any, labels: np.ndarray, held: Any, held_labels: np.ndarray | None = None) -> Guesses:
         return Guesses(one_vs_rest(features, labels, held) > USUAL_THRESHOLD)
 
     def save(self) -> dict[str, Any]:

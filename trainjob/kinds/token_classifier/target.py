@@ -167,7 +167,9 @@ class SpanTarget(Target):
     def judge(self) -> SpanJudge:
         return SpanJudge()
 
-    def linear(self, features: list[str], labels: np.ndarray, held: list[str]) -> Guesses:
+    def linear(
+        self, features: list[str], labels: np.ndarray, held: list[str], held_labels: np.ndarray | None = None
+    ) -> Guesses:
         """Looks up the strings of the training spans, the longest first, as whole words, each with the type that it has
         most often. Strings that are more often no span are left out."""
         return Guesses(known_strings(features, labels, held))

@@ -1,0 +1,112 @@
+"""How far up the right text is among all, ordered by similarity: reciprocal ranks and recall, with their intervals."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates
+
+BLOCK = 512
+"""Rows that are compared with all texts at once."""
+GROUPS = 1000
+"""More rows are drawn in so many groups by the bootstrap."""
+LOW, HASH = 0xFFFFFFFF, 0x7FFFFFFF
+"""The bits of a label with the second text's hash, and those of it that a first text's hash has."""
+
+
+class RankEstimates(ScoreEstimates):
+    """Estimates of an embedder's scores."""
+
+    headings: ClassVar[tuple[str, ...]] = ("MRR", "recall@1", "recall@10")
+    main: ClassVar[str] = "MRR"
+
+    mrr: Estimate
+    """Mean of 1 / rank."""
+    recall_at_1: Estimate
+    """Fraction of rows whose text has rank 1."""
+    recall_at_10: Estimate
+    """Fraction of rows whose text is among the first 10."""
+
+    @property
+    def main_value(self) -> float:
+        return self.mrr.value
+
+
+class RankLead(Lead):
+    """How much better the first embedder ranks the same rows than the second."""
+
+    mrr: Estimate
+    """Difference in MRR."""
+    recall_at_10: Estimate
+    """Difference in recall@10."""
+
+    @property
+    def main(self) -> Estimate:
+        return self.mrr
+
+
+@dataclass(frozen=True)
+class RankJudge:
+    """Compares ranks, int64 [n]. The labels are those of `MatchingText`, and do not matter here."""
+
+    def values(self, column: pa.ChunkedArray) -> np.ndarray:
+        return column.to_numpy().astype(np.int64)
+
+    def table(
+        self, rows: np.ndarray, predicted: np.ndarray, probabilities: np.ndarray | None, tokens: np.ndarray | None
+    ) -> pa.Table:
+        return pa.table({"row": rows, "prediction": predicted})
+
+    def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> RankEstimates:
+        return RankEstimates(**_estimates(_terms(predicted), ("mrr", "recall_at_1", "recall_at_10")))
+
+    def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> RankLead:
+        return RankLead(**_estimates((_terms(first) - _terms(second))[[0, 2]], ("mrr", "recall_at_10")))
+
+
+def ranks_of(labels: np.ndarray, similarities: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
+    """The rank of each row's second text among the different second texts of all rows, int64 [n] from 1. `labels` are
+    those of `MatchingText`, int64 [n]; `similarities` gives those of the first texts of some rows to the second texts
+    of others, [rows, others].
+
+    Of several texts that belong to a first text the best counts, and the others are left out, as is the first text
+    itself. A text that is as similar
+    as the right one is ahead of it, so vectors that are all equal are at the end.
+    """
+    _, kept, text_of_row = np.unique(labels & LOW, return_index=True, return_inverse=True)
+    _, first_of_row = np.unique(labels >> 32, return_inverse=True)
+    order = np.argsort(first_of_row, kind="stable")
+    own = np.split(text_of_row[order], np.flatnonzero(np.diff(first_of_row[order])) + 1)
+    hashes, ranks = labels[kept] & HASH, np.empty(len(labels), np.int64)
+    for start in range(0, len(labels), BLOCK):
+        rows = slice(start, min(start + BLOCK, len(labels)))
+        for row, found in enumerate(similarities(rows, kept), start):
+            right = own[first_of_row[row]]
+            best = found[right].max()
+            found[right] = -np.inf
+            found[hashes == labels[row] >> 32] = -np.inf
+            ranks[row] = 1 + np.sum(found >= best)
+    return ranks
+
+
+def _terms(ranks: np.ndarray) -> np.ndarray:
+    """The terms whose means are the scores, [3, n]."""
+    return np.stack([1 / ranks, ranks <= 1, ranks <= 10]).astype(np.float64)
+
+
+def _estimates(terms: np.ndarray, names: tuple[str, ...]) -> dict[str, Estimate]:
+    """The means over rows, with the intervals of those of bootstrap samples."""
+    random, rows = np.random.default_rng(0), terms.shape[1]
+    groups = min(rows, GROUPS)
+    starts = np.linspace(0, rows, groups, endpoint=False).astype(np.int64)
+    sums = np.add.reduceat(terms[:, random.permutation(rows)], starts, axis=1)
+    drawn = random.multinomial(groups, np.full(groups, 1 / groups), SAMPLES).T
+    samples = (sums @ drawn) / (np.diff(starts, append=rows) @ drawn)
+    low, high = np.quantile(samples, [0.025, 0.975], axis=1).tolist()
+    return {
+        name: Estimate(value=value, low=min(value, bottom), high=max(value, top))
+        for name, value, bottom, top in zip(names, terms.mean(axis=1).tolist(), low, high, strict=True)
+    }

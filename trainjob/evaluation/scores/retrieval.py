@@ -1,0 +1,101 @@
+"""The scores of an embedder: how far up the right text is among all texts of a set."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.evaluation.estimates import Estimate, Lead
+from trainjob.evaluation.ranks import RankEstimates, RankJudge, RankLead
+from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Worst, check_finite
+from trainjob.formatting import MISSING, count, score
+
+MOST_WORST = 20
+
+
+class RetrievalScores(Scores):
+    """How well an embedder finds the second text of each pair of a set among those of all pairs."""
+
+    section: ClassVar[str] = "retrieval.html.j2"
+    caution: ClassVar[str] = "It puts every text near others, even where none of them belongs to it."
+
+    rows: int
+    """Number of pairs."""
+    texts: int
+    """Number of different second texts."""
+    loss: float
+    """Mean loss, in batches of the training's size."""
+    mrr: Estimate
+    """Mean of 1 / rank of the right text."""
+    recall_at_1: Estimate
+    """Fraction of pairs whose text is the first."""
+    recall_at_10: Estimate
+    """Fraction of pairs whose text is among the first 10."""
+
+    @property
+    def purpose(self) -> str:
+        return "embed texts, so that those that belong together are close"
+
+    def as_metrics(self, set_name: str) -> dict[str, float]:
+        values = {name: getattr(self, name).value for name in RankEstimates.model_fields}
+        return {f"{set_name}_loss": self.loss, **{f"{set_name}_{name}": value for name, value in values.items()}}
+
+    def size(self) -> tuple[str, int]:
+        return "pairs", self.rows
+
+    def measures(self) -> list[Measure]:
+        hub = ("mrr", "recall_at_1", "recall_at_10")
+        return [
+            Measure(name, heading, getattr(self, name).value)
+            for name, heading in zip(hub, RankEstimates.headings, strict=True)
+        ]
+
+    def in_brief(self) -> str:
+        return f"{'   '.join(f'{name} {value}' for name, value in self.tiles())}   {count(self.rows)} pairs"
+
+    def headline(self) -> str:
+        shown = zip(RankEstimates.headings, self.estimates.cells(), strict=True)
+        cells = ", ".join(f"{name} {cell}" for name, cell in shown)
+        return f"{count(self.rows)} pairs, ranked among {count(self.texts)} texts: {cells}"
+
+    def tiles(self) -> list[tuple[str, str]]:
+        return [(each.name, score(each.value)) for each in self.measures()]
+
+    def compared(self, lead: Lead | None) -> dict[str, str]:
+        return {
+            "Pairs": count(self.rows),
+            **dict(zip(RankEstimates.headings, self.estimates.cells(), strict=True)),
+            "Lead over the first in MRR": lead.main.in_words("+.4f") if lead else MISSING,
+            "It is": lead.verdict_in_words if lead else MISSING,
+            "Loss": score(self.loss),
+        }
+
+    @property
+    def estimates(self) -> RankEstimates:
+        return RankEstimates(**{name: getattr(self, name) for name in RankEstimates.model_fields})
+
+    @classmethod
+    def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> RankJudge:
+        return RankJudge()
+
+    @classmethod
+    def compared_types(cls) -> tuple[type[RankEstimates], type[RankLead]]:
+        return RankEstimates, RankLead
+
+    @classmethod
+    def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
+        """The pairs with the highest ranks."""
+        ranks = predictions["prediction"].to_numpy()
+        indices = np.argsort(-ranks, kind="stable")[:MOST_WORST]
+        lines = [(f"rank {count(int(ranks[index]))}", "the text below the first", "rank 1") for index in indices]
+        summary = f"The {len(indices)} of {count(len(ranks))} {set_name} pairs whose second text is furthest down."
+        return Worst("Which pairs are furthest apart", summary, indices, lines)
+
+
+def retrieval_scores(ranks: np.ndarray, texts: int, loss: float) -> RetrievalScores:
+    """The scores of ranks int64 [n] among so many texts. Raises Diverged if the loss is not finite."""
+    check_finite("the loss", loss, WHEN_SCORED)
+    found = RankJudge().estimates(ranks, ranks)
+    named = {name: getattr(found, name) for name in RankEstimates.model_fields}
+    return RetrievalScores(rows=len(ranks), texts=texts, loss=loss, **named)

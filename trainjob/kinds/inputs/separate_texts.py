@@ -1,0 +1,57 @@
+"""Pairs of texts that the network reads one by one."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.data.arrays import as_lists
+from trainjob.data.batches.examples import Examples
+from trainjob.data.read.rows import row_number
+from trainjob.kinds.inputs.text import TYPE_BIT, TextInput, cleaned
+from trainjob.pretrained.tokenizers import cut_share, padded_length
+
+
+@dataclass(frozen=True)
+class SeparateTexts(TextInput):
+    """The tokens of a text or, one after the other, of both texts of a pair. Those of the second one have a type."""
+
+    encodes_pairs: ClassVar[bool] = False
+
+    def alone(self) -> Self:
+        """The input of rows of one text."""
+        return replace(self, columns=[name for name in self.columns if name not in self.pair], pair=[])
+
+    def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
+        """The tokens of each row, list<int32>. Raises DataError for missing columns and undecodable bytes."""
+        rows = self._texts(table, where)
+        count = 2 if self.pair else 1
+        texts = [cleaned([text], self.cleaning) for row in rows for text in row]
+        tokens = [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts)]
+        values = np.fromiter(itertools.chain.from_iterable(tokens), np.int32)
+        lengths = np.array([len(row) for row in tokens], np.int64).reshape(-1, count)
+        values |= np.repeat(np.tile(np.arange(count, dtype=np.int32), len(rows)), lengths.ravel()) << TYPE_BIT
+        return as_lists(values, lengths.sum(axis=1))
+
+    def batch(self, examples: Examples) -> dict[str, np.ndarray]:
+        """ids and mask and, of pairs, pair_ids and pair_mask, all int64 [n, `padded_length`]."""
+        types, ids = examples.values >> TYPE_BIT, examples.values & ((1 << TYPE_BIT) - 1)
+        rows = np.repeat(np.arange(len(examples)), examples.lengths)
+        inputs: dict[str, np.ndarray] = {}
+        for number, name in enumerate(("", "pair_") if self.pair else ("",)):
+            lengths = np.bincount(rows[types == number], minlength=len(examples))
+            positions = np.arange(padded_length(np.maximum(lengths, 1), self.max_length))
+            mask = positions < np.maximum(lengths, 1)[:, None]
+            padded = np.full(mask.shape, self.pad_token_id, np.int64)
+            padded[positions < lengths[:, None]] = ids[types == number]
+            inputs |= {f"{name}ids": padded, f"{name}mask": mask.astype(np.int64)}
+        return inputs
+
+    def cut_share(self, texts: Sequence[str]) -> float | None:
+        return cut_share(self.tokenizer, self.encodable(texts))
+
+    def encodable(self, texts: Sequence[str]) -> list[Any]:
+        return [line for text in texts for line in text.split("\n")]

@@ -1,0 +1,168 @@
+"""The target of a text is another text that belongs to it: their vectors are to be close."""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.api import Dataset, TrainJobSpec
+from trainjob.data.batches.examples import Examples
+from trainjob.data.first_pass.survey import Survey, T, Translation
+from trainjob.data.read.bad_rows import BadRows, TooFewRows
+from trainjob.data.read.csv_injection import PREDICTION
+from trainjob.data.read.rows import OnBadRow, Rows
+from trainjob.errors import RowError, UserError, listed
+from trainjob.evaluation.ranks import HASH, LOW, RankJudge, ranks_of
+from trainjob.kinds.inputs.text import joined_texts
+from trainjob.kinds.kind import Guesses, Target
+from trainjob.kinds.targets.vector_reply import Vector
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from trainjob.kinds.targets.matching_objective import MatchingObjective
+    from trainjob.kinds.text_embedder.spec import TextEmbedder
+    from trainjob.models.trainable import Trainable
+
+FIRST, SECOND = "first", "second"
+"""Columns with the vectors of scored rows."""
+
+
+@dataclass
+class PairLabels:
+    """Reads pairs in the first pass."""
+
+    text: list[str]
+    pair: list[str]
+    width: int
+
+    def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
+        return _read(rows, self.text, self.pair, on_bad)
+
+    def merge(self, later: "PairLabels") -> Translation:
+        return lambda labels: labels
+
+    def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], MatchingText]":
+        """Raises DataError where all second texts are equal: there is none to tell them apart from."""
+        labels = survey.labels
+        assert labels is not None
+        if len(np.unique(labels & LOW)) < 2:
+            raise TooFewRows(
+                f"{listed(dataset.train.all_uris)}: all rows have the same text in {listed(self.pair)}; an embedder "
+                "learns to tell it from other texts, so at least two different ones are needed"
+            )
+        return survey, MatchingText(self.text, self.pair, self.width)
+
+
+@dataclass(frozen=True)
+class MatchingText(Target):
+    """The label of a pair is an int64: above its lower 32 bits a hash of the first text, in them one of the second; the
+    former is cut to 31 bits.
+
+    Equal hashes are equal texts: rows that share one are not used against each other.
+    """
+
+    text: list[str]
+    pair: list[str]
+    dimensions: int
+
+    @property
+    def width(self) -> int:
+        return self.dimensions
+
+    def sizes(self) -> dict[str, int]:
+        return {"dimensions": self.dimensions}
+
+    def in_words(self) -> str:
+        return f"pairs of texts; vectors have {self.dimensions} dimensions"
+
+    def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
+        """The rows with two texts, and their labels, int64 [n]."""
+        return _read(rows, self.text, self.pair, on_bad)
+
+    def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
+        """One for all rows."""
+        return np.zeros(rows, np.int64)
+
+    def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
+        return b"" if labels is None else labels.tobytes()
+
+    def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """int64 [n]."""
+        assert examples.labels is not None, "these rows were prepared without labels"
+        return examples.labels
+
+    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "MatchingObjective":
+        from trainjob.kinds.targets.matching_objective import MatchingObjective
+
+        if spec is None or spec.training.batch_size is None:
+            raise ValueError("an embedder's loss is in the spec")
+        if spec.training.batch_size < 2:
+            raise UserError("spec.training.batchSize: an embedder learns from the other pairs of a batch: at least 2")
+        return MatchingObjective(cast("TextEmbedder", spec.model.kind).scale, spec.training.batch_size)
+
+    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> pa.Table:
+        return pa.table({PREDICTION: _lists(outputs.cpu().numpy())})
+
+    @property
+    def reply_type(self) -> type[Vector]:
+        return Vector
+
+    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> list[Vector]:
+        return [Vector(prediction=vector) for vector in outputs.tolist()]
+
+    @property
+    def judge(self) -> RankJudge:
+        return RankJudge()
+
+    def linear(self, features: Any, labels: np.ndarray, held: Any, held_labels: np.ndarray | None = None) -> Guesses:
+        """Ranks by the cosine of the features of both texts, which are the first two quarters, of length 1."""
+        assert held_labels is not None
+        width = held.shape[1] // 4
+        first, second = held[:, :width], held[:, width : 2 * width]
+        return Guesses(ranks_of(held_labels, lambda rows, texts: (first[rows] @ second[texts].T).toarray()))
+
+    def decoded(self, predictions: pa.Table) -> pa.Table:
+        """The rank of each row's second text among all."""
+        first, second = (_matrix(predictions[name]) for name in (FIRST, SECOND))
+        labels = predictions["label"].to_numpy()
+        ranks = ranks_of(labels, lambda rows, texts: first[rows] @ second[texts].T)
+        return pa.table({"row": predictions["row"], "label": labels, "prediction": ranks})
+
+    def save(self) -> dict[str, Any]:
+        return {"of": {"text": self.text, "pair": self.pair, "dimensions": self.dimensions}}
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """Takes its fields out of the content of preprocessor.json."""
+        return cls(**state.pop("of"))
+
+
+def vectors_table(rows: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> pa.Table:
+    """The vectors [n, 2, d] of scored rows."""
+    return pa.table({"row": rows, "label": labels, FIRST: _lists(vectors[:, 0]), SECOND: _lists(vectors[:, 1])})
+
+
+def _lists(vectors: np.ndarray) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.astype(np.float32).ravel()), vectors.shape[1])
+
+
+def _matrix(column: pa.ChunkedArray) -> np.ndarray:
+    return np.concatenate([chunk.flatten().to_numpy().reshape(len(chunk), -1) for chunk in column.chunks])
+
+
+def _read(rows: Rows, text: Sequence[str], pair: Sequence[str], on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
+    texts = [[" ".join(each.split()) for each in joined_texts(rows.table, names, rows.where)] for names in (text, pair)]
+    usable = np.ones(len(rows.table), bool)
+    for names, own in zip((text, pair), texts, strict=True):
+        kind = f"the text (column {listed(names)}) is empty"
+        for index in np.flatnonzero(usable & np.array([not each for each in own], bool)).tolist():
+            usable[index] = False
+            location = rows.where(index)
+            on_bad(RowError(f"{location}: {kind}: fill it in or drop the row", location, kind))
+    first, second = (np.array([zlib.crc32(each.encode()) for each in own], np.int64) for own in texts)
+    labels = ((first & HASH) << 32) | second
+    return rows.take(np.flatnonzero(usable)), labels[usable]

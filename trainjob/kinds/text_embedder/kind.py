@@ -1,0 +1,78 @@
+"""The text embedder: what `trainjob.kinds.kind.Kind` asks of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainjob.api import Dataset, Source, TextEmbedder
+from trainjob.data.first_pass.survey import FittedOn
+from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.rows import SourcePart
+from trainjob.kinds.inputs.parts import table_parts
+from trainjob.kinds.inputs.separate_texts import SeparateTexts
+from trainjob.kinds.inputs.text_fit import fit_texts
+from trainjob.kinds.kind import Kind
+from trainjob.kinds.targets.matching_text import MatchingText, PairLabels
+
+if TYPE_CHECKING:
+    from trainjob.kinds.text_embedder.network import Embedder
+
+
+class TextEmbedderKind:
+    facts = TextEmbedder.facts
+
+    def label_column(self, dataset: Dataset) -> str | None:
+        """The second text is the label of the first."""
+        assert dataset.text_pair is not None
+        return dataset.text_pair[0]
+
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
+        return table_parts(source, endpoint, self.facts.field)
+
+    def fit(
+        self,
+        dataset: Dataset,
+        spec: TextEmbedder,
+        train: Sequence[SourcePart],
+        seed: int,
+        mapped: Mapper,
+        bad: BadRows,
+        /,
+    ) -> FittedOn:
+        assert dataset.text is not None
+        assert dataset.text_pair is not None
+        labels = PairLabels(dataset.text, dataset.text_pair, _width(spec))
+        return fit_texts(labels, dataset, spec, train, seed, mapped, bad, SeparateTexts)
+
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[SeparateTexts, MatchingText]:
+        target = MatchingText.load(state)
+        return SeparateTexts.load(folder, state), target
+
+    def build(self, spec: TextEmbedder, texts: SeparateTexts, target: MatchingText, as_stored: bool) -> "Embedder":
+        from trainjob.kinds.text_embedder import network
+
+        return network.build(spec, texts, as_stored)
+
+    def load(self, folder: Path, texts: SeparateTexts) -> "Embedder":
+        from trainjob.kinds.text_embedder import network
+
+        return network.load(folder, texts)
+
+    def worker_modules(self, spec: TextEmbedder) -> list[str]:
+        return ["trainjob.kinds.text_embedder.network"]
+
+
+def _width(spec: TextEmbedder) -> int:
+    """The length of the vectors. Raises UserError where the pretrained encoder cannot be loaded."""
+    if spec.encoder is not None:
+        return spec.encoder.hidden_size
+    import torch
+
+    from trainjob.kinds.text_embedder import network
+
+    with torch.device("meta"):
+        return network.pretrained_encoder(spec, as_stored=True).config.get_text_config().hidden_size
+
+
+KIND: Kind = TextEmbedderKind()

@@ -1,0 +1,138 @@
+"""Networks that embed texts: a transformers encoder with mean pooling, also in the format of sentence-transformers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers.modeling_utils import PreTrainedModel
+from transformers.models.auto.modeling_auto import AutoModel
+from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
+from transformers.models.modernbert.modeling_modernbert import ModernBertModel
+
+from trainjob import api
+from trainjob.errors import UserError
+from trainjob.kinds.inputs.separate_texts import SeparateTexts
+from trainjob.kinds.text_classifier.network import is_decoder, longest_text
+from trainjob.models import gpu_attention
+from trainjob.models.pretrained import (
+    check_compatible,
+    freeze_unused,
+    load_pretrained,
+    load_saved,
+    quiet,
+    save_network,
+    save_network_config,
+)
+from trainjob.models.trainable import Trainable
+
+_MODULES = ("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")
+"""Folders and classes of the modules of sentence-transformers."""
+
+
+class Embedder(Trainable[PreTrainedModel]):
+    """The means of a text's last hidden states, scaled to length 1."""
+
+    def __init__(self, network: PreTrainedModel, max_length: int) -> None:
+        super().__init__(network)
+        self._max_length = max_length
+        with quiet():
+            gpu_attention.use(network)
+
+    def forward(
+        self, ids: Tensor, mask: Tensor, pair_ids: Tensor | None = None, pair_mask: Tensor | None = None
+    ) -> Tensor:
+        """The vectors of texts, float32 [n, d], or of pairs of them, [n, 2, d], of tokens and their masks, int64
+        [n, length]."""
+        vectors = self._vectors(ids, mask)
+        if pair_ids is None or pair_mask is None:
+            return vectors
+        return torch.stack([vectors, self._vectors(pair_ids, pair_mask)], dim=1)
+
+    def _vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
+        hidden = self.network(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+        weights = mask.unsqueeze(2).to(hidden.dtype)
+        return functional.normalize((hidden * weights).sum(1) / weights.sum(1).clamp(min=1), dim=1)
+
+    def use_plain_attention(self) -> None:
+        with quiet():
+            self.network.set_attn_implementation("eager")
+
+    def save(self, folder: Path) -> None:
+        save_network(self.network, folder)
+        self._save_modules(folder)
+
+    def save_config(self, folder: Path) -> None:
+        save_network_config(self.network, folder)
+        self._save_modules(folder)
+
+    def _save_modules(self, folder: Path) -> None:
+        """The files by which sentence-transformers computes the same vectors."""
+        pooling = {
+            "word_embedding_dimension": self.network.config.get_text_config().hidden_size,
+            "pooling_mode_mean_tokens": True,
+        }
+        modules = [
+            {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{name}"}
+            for index, (path, name) in enumerate(_MODULES)
+        ]
+        files: dict[str, Any] = {
+            "modules.json": modules,
+            "sentence_bert_config.json": {"max_seq_length": self._max_length, "do_lower_case": False},
+            "config_sentence_transformers.json": {"similarity_fn_name": "cosine"},
+            "1_Pooling/config.json": pooling,
+            "2_Normalize/config.json": {},
+        }
+        for name, content in files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(json.dumps(content, indent=1))
+
+
+def build(spec: api.TextEmbedder, texts: SeparateTexts, as_stored: bool = False) -> Embedder:
+    """A new network, as `models.build` says. Raises UserError if the pretrained encoder is missing or does not fit."""
+    if spec.encoder is None:
+        network = pretrained_encoder(spec, as_stored)
+        check_compatible(
+            network, spec.path, str(spec.pretrained), spec.max_length, longest_text(network), texts.vocabulary_size
+        )
+        embedder = Embedder(network, spec.max_length)
+        ids = torch.tensor([texts.tokenizer.encode("a").ids])
+        if not ids.is_meta:
+            freeze_unused(embedder, embedder.eval()(ids, torch.ones_like(ids)))
+            embedder.train()
+        return embedder
+    first, last = (texts.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
+    config = ModernBertConfig(
+        vocab_size=texts.vocabulary_size,
+        hidden_size=spec.encoder.hidden_size,
+        num_hidden_layers=spec.encoder.layers,
+        num_attention_heads=spec.encoder.heads,
+        intermediate_size=2 * spec.encoder.hidden_size,
+        max_position_embeddings=spec.max_length,
+        pad_token_id=texts.pad_token_id,
+        cls_token_id=first,
+        bos_token_id=first,
+        sep_token_id=last,
+        eos_token_id=last,
+    )
+    return Embedder(ModernBertModel(config), spec.max_length)
+
+
+def pretrained_encoder(spec: api.TextEmbedder, as_stored: bool) -> PreTrainedModel:
+    """Raises UserError where it cannot be loaded, or is a decoder, whose tokens do not see those after them."""
+    assert spec.pretrained is not None
+    field = f"{spec.path}.pretrained"
+    network, _ = load_pretrained(AutoModel, spec.pretrained, field, "encoder", as_stored)
+    if is_decoder(network.config.model_type):
+        raise UserError(
+            f"{field}: {spec.pretrained} is a decoder, and the mean of its hidden states embeds a text poorly; use an "
+            "encoder"
+        )
+    return network
+
+
+def load(folder: Path, texts: SeparateTexts) -> Embedder:
+    """The embedder that is saved in `folder`."""
+    return Embedder(load_saved(AutoModel, folder), texts.max_length)

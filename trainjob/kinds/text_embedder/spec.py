@@ -1,0 +1,85 @@
+"""`spec.model.textEmbedder`."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from trainjob.kinds.facts import SCRATCH_RATE, TABLES, Columns, Direction, Facts
+from trainjob.kinds.text_network import Encoder
+from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_embedder
+from trainjob.schema.base import OneOf
+from trainjob.schema.fields import Pretrained
+
+METRICS: dict[str, Direction] = {
+    "validation_loss": "min",
+    "validation_mrr": "max",
+    "validation_recall_at_1": "max",
+    "validation_recall_at_10": "max",
+    "train_loss": "min",
+}
+_FINE_TUNING_RATE = 5e-5
+
+
+class TextEmbedder(OneOf):
+    """A transformer encoder with mean pooling: a vector of length 1 for each text. It learns from pairs of texts that
+    belong together, each beside the other pairs of its batch."""
+
+    choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
+
+    pretrained: Pretrained | None = None
+    """A transformers encoder: a name on the Hugging Face hub or a folder, also on s3:// or gs://."""
+    encoder: Encoder | None = None
+    """A small encoder trained from scratch."""
+    max_length: Annotated[int, Field(ge=4, le=8192)] = 128
+    """Maximum tokens of a text; longer texts are truncated."""
+    scale: Annotated[float, Field(gt=0)] = 20.0
+    """Factor of the cosine similarities in the loss: the inverse of its temperature."""
+
+    facts: ClassVar[Facts] = Facts(
+        field="textEmbedder",
+        noun="embedder of texts",
+        hub_task="sentence-similarity",
+        scores=("trainjob.evaluation.scores.retrieval:RetrievalScores",),
+        needs_dataset=True,
+        formats=TABLES,
+        columns=Columns(
+            allowed=("text", "textPair", "cleaning"),
+            required={
+                ("text",): "is required by model.textEmbedder: the columns that hold the text",
+                ("textPair",): "is required by model.textEmbedder: the columns that hold a text that belongs to it",
+            },
+        ),
+        metrics=METRICS,
+        abilities=frozenset({"tuning"}),
+        usual_baselines=("tfidf",),
+        compares_rows=True,
+        not_tuned=(
+            "maxLength",
+            "encoder.vocabularySize",
+            "encoder.hiddenSize",  # the length of the vectors
+            "encoder.heads",
+        ),
+    )
+
+    @property
+    def path(self) -> str:
+        """The path of this section in a TrainJob."""
+        return f"spec.model.{self.facts.field}"
+
+    @property
+    def description(self) -> str:
+        if self.pretrained is None:
+            return "Text embedder, encoder trained from scratch"
+        return f"Text embedder on {self.pretrained}"
+
+    @property
+    def library(self) -> Library:
+        code = 'from sentence_transformers import SentenceTransformer\n\nembed = SentenceTransformer("FOLDER").encode'
+        return Library("sentence-transformers", code, joins_columns=True)
+
+    def usage(self, uri: str) -> Usage:
+        return usage_of_embedder(uri, TEXT_OPTION, TEXTS, "new.csv")
+
+    @property
+    def usual_learning_rate(self) -> float:
+        return SCRATCH_RATE if self.pretrained is None else _FINE_TUNING_RATE
