@@ -20,6 +20,7 @@ from trainjob.cli.app import app
 from trainjob.data import Fitted, fit, load_preprocessor, prepare_examples
 from trainjob.data.batches.examples import Examples
 from trainjob.errors import DataError, UserError
+from trainjob.kinds.inputs.leaks import tells
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.models import build, load_model, save_model
 from trainjob.models.objective import of_members
@@ -143,6 +144,18 @@ def test_codes_with_leading_zeros_are_categories(tmp_path: Path) -> None:
     assert types(table)["age"] == "category"
 
 
+def test_whole_numbers_that_floats_confuse_are_categories(tmp_path: Path) -> None:
+    ids = {number: str(2**53 + number % 3) for number in range(200)}
+    _, table = fitted_on(write_customers(tmp_path / "rows.csv", age=ids))
+    assert types(table)["age"] == "category"
+    different = {number: str(2**53 + number) for number in range(0, 200, 2)}
+    fitted, table = fitted_on(write_customers(tmp_path / "rows.csv", income=different))
+    assert "income" not in types(table)
+    assert any("income (identifiers or texts" in note for note in notes_of(fitted))
+    large = {number: f"{number}e20" for number in range(200)}
+    assert types(fitted_on(write_customers(tmp_path / "rows.csv", income=large))[1])["income"] == "number"
+
+
 def test_a_column_with_very_many_categories_is_limited(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     lines = [f"{number // 3},{'ab'[number % 2]}" for number in range(36_000)]
@@ -254,3 +267,22 @@ def test_a_row_on_the_command_line(tmp_path: Path, row: str, message: str) -> No
     assert "young" in done.output
     failed = CliRunner().invoke(app, ["predict", str(run), "--row", row])
     assert message in str(failed.exception)
+
+
+@pytest.mark.parametrize("leak", ["same", "other words", "none"])
+def test_a_column_that_tells_the_label_is_named(tmp_path: Path, leak: str) -> None:
+    with (write_customers(tmp_path / "rows.csv")).open(newline="") as file:
+        labels = [row["label"] for row in csv.DictReader(file)]
+    words = {"same": {"old": "old", "young": "young"}, "other words": {"old": "1", "young": "0"}}.get(leak)
+    cells = {number: words[label] for number, label in enumerate(labels)} if words else {}
+    fitted, _ = fitted_on(write_customers(tmp_path / "rows.csv", city=cells))
+    found = [note for note in notes_of(fitted) if "alone tells the label of every row" in note]
+    assert [note.startswith('column "city"') for note in found] == ([True] if words else [])
+
+
+def test_a_number_that_is_the_label_in_another_unit_tells_it() -> None:
+    meters = np.random.default_rng(0).normal(0, 10, 100)
+    labels = pa.array([f"{value:.17g}" for value in meters])
+    assert tells(pa.array([f"{100 * value + 3:.17g}" for value in meters]), labels)
+    assert not tells(pa.array([f"{100 * value + number % 2:.17g}" for number, value in enumerate(meters)]), labels)
+    assert not tells(pa.array([None, *[f"{value:.17g}" for value in meters[1:]]], pa.string()), labels)

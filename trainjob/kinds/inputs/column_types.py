@@ -23,7 +23,9 @@ MOST_WORDS = 10_000
 FEW_WORDS = 20
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
-_CODE = r"^[+-]?0\d"
+_CODE, _WHOLE = r"^[+-]?0\d", r"^[+-]?\d+$"
+EXACT = 2**53
+"""From here on, different whole numbers are the same float64."""
 _LOOKS_LIKE_NUMBER = r"^[^\pL]{0,3}\d[\d.,' ]*[.,]\d+[^\pL]{0,3}$|^[+-]?\p{Sc} ?\d+$|^[+-]?\d+ ?[\p{Sc}%]$"
 
 
@@ -41,7 +43,7 @@ class Found:
     like_numbers: int = 0
     """Cells such as 1.234,50, $ 12.50, 3 € and 31.12.2026, which cannot be read."""
     has_codes: bool = False
-    """Whether a number begins with a zero, as postal codes do."""
+    """Whether a number begins with a zero, as postal codes do, or is whole and too large to be told from others."""
     words: set[str] | None = field(default_factory=set[str])
     """The different values; None where they are more than MOST_WORDS."""
     ends: tuple[float, float] | None = None
@@ -53,6 +55,9 @@ class Found:
         numbers, is_other = as_numbers(cells)
         found = Found(len(cells) - names.null_count, int(np.sum(~np.isnan(numbers))), int(np.sum(is_other)))
         found.has_codes = bool(pc.any(pc.match_substring_regex(cells, _CODE)).as_py())
+        if (is_large := np.isfinite(numbers) & (np.abs(numbers) >= EXACT)).any():
+            large = cells.filter(pa.array(is_large))
+            found.has_codes |= bool(pc.any(pc.match_substring_regex(large, _WHOLE)).as_py())
         if found.others:
             found.dates = int(np.sum(~np.isnan(as_days(cells)[0])))
             found.flags = int(np.sum(~np.isnan(as_flags(cells)[0]) & is_other))

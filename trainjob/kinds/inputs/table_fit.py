@@ -18,6 +18,7 @@ from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, RowError, listed
 from trainjob.kinds.inputs.cells import READERS, trimmed
 from trainjob.kinds.inputs.column_types import Found, find_types
+from trainjob.kinds.inputs.leaks import tells
 from trainjob.kinds.inputs.table import TableInput, table_contents
 from trainjob.kinds.inputs.table_columns import MOST_CATEGORIES, TableColumn
 
@@ -44,9 +45,11 @@ def fit_table(
     sampled = int(np.clip(SAMPLED_CELLS // len(names), FEWEST_SAMPLED, MOST_SAMPLED))
     typed = [TableColumn(name, types[name], [], None) for name in names]
 
+    columns = [*names, label]
+
     def scan(rows: Rows) -> ScannedRows[tuple[str | None, ...]]:
         contents = table_contents(rows.table, names, rows.where)
-        cells = [trimmed(as_text(rows.table[name], name, rows.where)) for name in names]
+        cells = [trimmed(as_text(rows.table[name], name, rows.where)) for name in columns]
         is_empty = np.array([not content.strip(b"\x1f") for content in contents], bool)
         return ScannedRows(
             hashes(contents, seed),
@@ -54,17 +57,18 @@ def fit_table(
             (~is_empty).astype(np.uint8),
         )
 
-    plan = ScanPlan([*names, label], labels, scan, sampled, partial(_check, typed))
+    plan = ScanPlan(columns, labels, scan, sampled, partial(_check, typed))
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     rows = survey.sample.items(division.is_training)
-    cells = [pa.array(each, pa.string()) for each in zip(*rows, strict=True)]
+    *cells, labels_of_rows = [pa.array(each, pa.string()) for each in zip(*rows, strict=True)]
+    telling = [name for name, each in zip(names, cells, strict=True) if tells(each, labels_of_rows)]
     fitted = [TableColumn.fit(name, types[name], each) for name, each in zip(names, cells, strict=True)]
     left_out |= {name: "the same in every training row" for name, each in zip(names, fitted, strict=True) if not each}
     table = TableInput([column for column in fitted if column is not None])
     if not table.read:
         raise DataError(f"{listed(dataset.train.all_uris)}: no column can be learned from: {_shown(left_out)}")
-    return FittedOn(table, division, survey.digest(target), notes=_notes(table, left_out, len(rows)))
+    return FittedOn(table, division, survey.digest(target), notes=_notes(table, left_out, len(rows), telling))
 
 
 def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str]]:
@@ -118,13 +122,18 @@ def _check(columns: Sequence[TableColumn], rows: Rows) -> None:
                 raise RowError(f"{error}; {advice}", error.location, kind, error.detail) from None
 
 
-def _notes(table: TableInput, left_out: Mapping[str, str], rows: int) -> list[str]:
+def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, telling: Sequence[str]) -> list[str]:
     by_type: dict[str, list[str]] = {}
     for column in table.read:
         by_type.setdefault(column.type, []).append(column.name)
     notes = [
         f"{len(names):,} column{'s' if len(names) > 1 else ''} of {_PLURALS[kind]}: {listed(names)}"
         for kind, names in by_type.items()
+    ]
+    notes += [
+        f'column "{name}" alone tells the label of every row: if it is not known before the label is, leave it out: '
+        f"dataset.columns: {{{name}: ignore}}"
+        for name in telling
     ]
     if left_out:
         notes.append(f"columns left out: {_shown(left_out)}")
