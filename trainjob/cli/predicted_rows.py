@@ -1,13 +1,13 @@
 """`trainjob predict` with a model that answers each row."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.cli.output import console, say
 from trainjob.cli.predicted_tables import input_parts, predicted, read, shown, write
-from trainjob.errors import UserError
+from trainjob.errors import UserError, notify
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,8 +62,9 @@ def classify(
 def _predicted(
     predictor: "Predictor", image: str | None, data: str, output: Path, cascade: "LanguageModelCascade | None"
 ) -> "Iterator[pa.Table]":
-    """The rows of `data`, some at a time, with the columns that hold the predictions; older ones are replaced. `image`
-    is the column of a table that holds the images, where it is known."""
+    """The rows of `data`, some at a time, with the columns that hold the predictions. Those of an earlier prediction,
+    where there are all of several, are replaced; other columns of the same names are renamed, with a Notice. `image` is
+    the column of a table that holds the images, where it is known."""
     import pyarrow as pa
 
     from trainjob.data.read.bad_rows import BadRows
@@ -81,10 +82,25 @@ def _predicted(
             del columns["label"]
         if cascade is not None:
             answers = _with_cascade(answers, cascade, rows, predictor.classes)
+        renamed = {name: _free_name(name, columns) for name in answers.column_names if name in columns}
+        if len(renamed) == len(answers.column_names) > 1:
+            renamed.clear()  # these are predictions of an earlier time
+        if renamed:
+            notify(
+                "columns of the input have the names of predictions, and are written under others: "
+                + ", ".join(f"{name} as {other}" for name, other in renamed.items())
+            )
+        columns = {renamed.get(name, name): column for name, column in columns.items()}
         return pa.table(columns | dict(zip(answers.column_names, answers.columns, strict=True)))
 
     batches = (rows for part in found for rows in read(part, inputs.columns, bad.add))
     return predicted(batches, predict, inputs.check, bad)
+
+
+def _free_name(name: str, taken: Container[str]) -> str:
+    while name in taken:
+        name = f"input_{name}"
+    return name
 
 
 def _image_column(run: "Folder") -> str | None:

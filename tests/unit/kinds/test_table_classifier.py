@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from pyarrow.csv import read_csv, write_csv
 from typer.testing import CliRunner
 
 from predictor_runs import make_run
@@ -19,7 +20,7 @@ from trainjob.api import Model, TrainJobSpec
 from trainjob.cli.app import app
 from trainjob.data import Fitted, fit, load_preprocessor, prepare_examples
 from trainjob.data.batches.examples import Examples
-from trainjob.errors import DataError, UserError
+from trainjob.errors import DataError, Notice, UserError
 from trainjob.kinds.inputs.leaks import tells
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.models import build, load_model, save_model
@@ -286,3 +287,28 @@ def test_a_number_that_is_the_label_in_another_unit_tells_it() -> None:
     assert tells(pa.array([f"{100 * value + 3:.17g}" for value in meters]), labels)
     assert not tells(pa.array([f"{100 * value + number % 2:.17g}" for number, value in enumerate(meters)]), labels)
     assert not tells(pa.array([None, *[f"{value:.17g}" for value in meters[1:]]], pa.string()), labels)
+
+
+def test_a_code_without_its_zeros_is_not_taken_for_a_rare_category(tmp_path: Path) -> None:
+    codes = {number: ("01003", "02115", "10001")[number % 3] for number in range(200)}
+    run = make_run(tmp_path / "run", document_of(write_customers(tmp_path / "rows.csv", city=codes)))
+    predictor = Predictor.load(run)
+    row = {"age": 30, "income": 1, "city": "01003", "member": "yes", "since": "2020-01-15"}
+    assert len(predictor.predict([row, row | {"city": 10001}, row | {"city": "new"}])) == 3
+    with pytest.raises(UserError, match='row 2: column "city" has no category 1003, but 01003: give it as text'):
+        predictor.predict([row, row | {"city": 1003}])
+    with pytest.warns(Notice, match='column "city": 2115 is no category, as 02115 is: write codes with their zeros'):
+        predictor.predict(pa.Table.from_pylist([{**row, "city": "2115"}]))
+
+
+def test_columns_that_are_called_like_predictions_are_kept(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", document_of(write_customers(tmp_path / "rows.csv")))
+    rows = read_csv(tmp_path / "rows.csv").slice(0, 3)
+    write_csv(rows.append_column("prediction", pa.array(["x", "y", "z"])), tmp_path / "new.csv")
+    command = ["predict", str(run), str(tmp_path / "new.csv"), "--output", str(tmp_path / "out.csv")]
+    with pytest.warns(Notice, match="are written under others: prediction as input_prediction"):
+        result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    written = read_csv(tmp_path / "out.csv")
+    assert written["input_prediction"].to_pylist() == ["x", "y", "z"]
+    assert set(written["prediction"].to_pylist()) <= {"old", "young"}

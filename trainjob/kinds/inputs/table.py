@@ -13,8 +13,8 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.image_tables import ReadTable
 from trainjob.data.read.rows import Rows, SourcePart, as_text, check_columns, row_number
-from trainjob.errors import UserError
-from trainjob.kinds.inputs.cells import trimmed
+from trainjob.errors import UserError, listed
+from trainjob.kinds.inputs.cells import as_categories, trimmed
 from trainjob.kinds.inputs.given import as_arrow_table
 from trainjob.kinds.inputs.questions import Question, row_question
 from trainjob.kinds.inputs.table_columns import TableColumn
@@ -105,10 +105,18 @@ class TableInput:
                     f"{where(index)}: the model takes mappings from column to value, not {type(row).__name__}"
                 )
             if missing := [name for name in self.columns if name not in row]:
-                raise UserError(f"{where(index)} has no {' and no '.join(missing)}; the model takes {self.columns}")
-        return as_arrow_table(
+                raise UserError(
+                    f"{where(index)} has no {' and no '.join(missing)}; the model takes {listed(self.columns)}"
+                )
+        table = as_arrow_table(
             lambda: pa.table({name: pa.array([_text(row[name]) for row in rows], pa.string()) for name in self.columns})
         )
+        for column in self.read:
+            cells = as_categories(_cells(table, column.name, where))
+            for cell, name in (column.categories.without_zeros(cells) if column.categories else {}).items():
+                at, advice = cells.index(cell).as_py(), "give it as text, with its zeros"
+                raise UserError(f'{where(at)}: column "{column.name}" has no category {cell}, but {name}: {advice}')
+        return table
 
     def parts(self, found: Sequence[SourcePart], column: str | None, read: ReadTable) -> Sequence[SourcePart]:
         return found

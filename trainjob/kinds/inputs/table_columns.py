@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from trainjob.api.dataset import ColumnType
 from trainjob.data.read.rows import row_number
-from trainjob.errors import RowError
+from trainjob.errors import RowError, notify
 from trainjob.kinds.inputs.cells import READERS, as_categories
 
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
@@ -87,6 +87,12 @@ class Categories:
             max(1, len(names) + has_others + bool(missing)),
         )
 
+    def without_zeros(self, cells: pa.Array) -> dict[str, str]:
+        """The cells that are no category but for zeros before them, and these categories, such as 01003 for 1003."""
+        codes = {name.lstrip("0"): name for name in self.names if name.startswith("0") and name.isdecimal()}
+        unknown = set(pc.unique(cells).to_pylist()).difference(self.names) if codes else set[str]()
+        return {cell: codes[cell] for cell in unknown if cell in codes}
+
     def transform(self, cells: pa.Array) -> np.ndarray:
         """The number of each cell, int64 [n]; null counts as missing."""
         numbers = pc.fill_null(pc.index_in(cells, pa.array(self.names, pa.string())), -1).to_numpy(zero_copy_only=False)
@@ -128,7 +134,10 @@ class TableColumn:
         """The values of each feature before they are transformed, float64 [n] with NaN for missing ones, or of the
         categories, int64 [n]. Raises RowError for the first cell of another type."""
         if self.categories is not None:
-            return [self.categories.transform(as_categories(cells))]
+            categories = as_categories(cells)
+            for cell, name in self.categories.without_zeros(categories).items():
+                notify(f'column "{self.name}": {cell} is no category, as {name} is: write codes with their zeros')
+            return [self.categories.transform(categories)]
         values, is_bad = READERS[self.type](cells)
         if is_bad.any():
             raise self._error(int(is_bad.argmax()), cells, where)
