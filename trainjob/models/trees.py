@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,9 @@ class TreesInput:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._table, name)
+
+    def alone(self) -> Self:
+        return self
 
     def transform(self, table: pa.Table, where: Callable[[int], Any] = row_number) -> pa.Array:
         features = as_matrix(self._table.plain(Rows(table, where)))
