@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from trainjob.api import StrictModel
 from trainjob.errors import Diverged
+from trainjob.formatting import MISSING, count, score
 from trainjob.kinds.facts import Facts
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Scores(StrictModel, ABC):
     caution: ClassVar[str]
     """A sentence of the model's card on the limits of its answers."""
 
+    loss: float
+
     kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction")
     """The columns that every version has kept of the predictions."""
 
@@ -116,9 +119,18 @@ class Scores(StrictModel, ABC):
     def tiles(self) -> list[tuple[str, str]]:
         """Name and value of the numbers at the head of the report."""
 
-    @abstractmethod
     def compared(self, lead: "Lead | None") -> dict[str, str]:
         """Lines of `trainjob compare`. `lead` is the lead over the first run, where both predict the same rows."""
+        estimates = self.estimates
+        assert estimates is not None, "scores without estimates have lines of their own"
+        unit, number = self.size()
+        return {
+            unit.capitalize(): count(number),
+            **dict(zip(estimates.headings, estimates.cells(), strict=True)),
+            f"Lead over the first in {estimates.main}": lead.main.in_words("+.4f") if lead else MISSING,
+            "It is": lead.verdict_in_words if lead else MISSING,
+            "Loss": score(self.loss),
+        }
 
     @property
     def estimates(self) -> "ScoreEstimates | None":

@@ -10,11 +10,10 @@ from pydantic import field_validator
 
 from trainjob.api import StrictModel
 from trainjob.evaluation.confusion import Cell, Confusion
-from trainjob.evaluation.estimates import Lead
 from trainjob.evaluation.mistakes import confident_mistakes, is_wrong
 from trainjob.evaluation.paired import ClassEstimates, ClassJudge, ClassLead, estimate_from_confusion
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, Worst, check_finite
-from trainjob.formatting import MISSING, count, percent, score
+from trainjob.formatting import count, percent, score
 
 LARGEST_MATRIX = 60
 """With more classes than this, the report shows the most frequent confusions but no matrix."""
@@ -134,16 +133,6 @@ class ClassificationScores(Scores):
 
     def tiles(self) -> list[tuple[str, str]]:
         return [("Accuracy", percent(self.accuracy)), ("Macro F1", score(self.macro.f1)), ("Loss", score(self.loss))]
-
-    def compared(self, lead: Lead | None) -> dict[str, str]:
-        return {
-            "Rows": count(self.rows),
-            "Accuracy": self.estimates.accuracy.in_words(),
-            "F1, macro average": self.estimates.f1.in_words(),
-            "Lead over the first in F1": lead.main.in_words("+.4f") if lead else MISSING,
-            "It is": lead.verdict_in_words if lead else MISSING,
-            "Loss": score(self.loss),
-        }
 
     @cached_property
     def estimates(self) -> ClassEstimates:

@@ -164,14 +164,7 @@ class LabelsScores(Scores):
         ]
 
     def compared(self, lead: Lead | None) -> dict[str, str]:
-        return {
-            "Rows": count(self.rows),
-            **dict(zip(LabelEstimates.headings, self.estimates.cells(), strict=True)),
-            "Lead over the first in F1": lead.main.in_words("+.4f") if lead else MISSING,
-            "It is": lead.verdict_in_words if lead else MISSING,
-            "Average precision": score(self.average_precision),
-            "Loss": score(self.loss),
-        }
+        return super().compared(lead) | {"Average precision": score(self.average_precision)}
 
     @property
     def estimates(self) -> LabelEstimates:

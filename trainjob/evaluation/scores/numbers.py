@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import StrictModel
-from trainjob.evaluation.estimates import Estimate, Lead
+from trainjob.evaluation.estimates import Estimate
 from trainjob.evaluation.number_estimates import NumberEstimates, NumberJudge, NumberLead
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, Worst, check_finite
-from trainjob.formatting import MISSING, count, score
+from trainjob.formatting import count, score
 
 MOST_POINTS = 400
 """Rows whose predictions are drawn beside their labels."""
@@ -111,15 +111,6 @@ class NumberScores(Scores):
             ("R²", score(self.r2.value)),
             ("Spearman", score(self.spearman.value)),
         ]
-
-    def compared(self, lead: Lead | None) -> dict[str, str]:
-        return {
-            "Rows": count(self.rows),
-            **dict(zip(NumberEstimates.headings, self.estimates.cells(), strict=True)),
-            "Lead over the first in RMSE": lead.main.in_words("+.4f") if lead else MISSING,
-            "It is": lead.verdict_in_words if lead else MISSING,
-            "Loss": score(self.loss),
-        }
 
     @property
     def estimates(self) -> NumberEstimates:

@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from trainjob.evaluation.estimates import Estimate, Lead
+from trainjob.evaluation.estimates import Estimate
 from trainjob.evaluation.ranks import RankEstimates, RankJudge, RankLead
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Worst, check_finite
-from trainjob.formatting import MISSING, count, score
+from trainjob.formatting import count, score
 
 MOST_WORST = 20
 
@@ -61,15 +61,6 @@ class RetrievalScores(Scores):
 
     def tiles(self) -> list[tuple[str, str]]:
         return [(each.name, score(each.value)) for each in self.measures()]
-
-    def compared(self, lead: Lead | None) -> dict[str, str]:
-        return {
-            "Pairs": count(self.rows),
-            **dict(zip(RankEstimates.headings, self.estimates.cells(), strict=True)),
-            "Lead over the first in MRR": lead.main.in_words("+.4f") if lead else MISSING,
-            "It is": lead.verdict_in_words if lead else MISSING,
-            "Loss": score(self.loss),
-        }
 
     @property
     def estimates(self) -> RankEstimates:

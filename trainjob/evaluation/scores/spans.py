@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import StrictModel
-from trainjob.evaluation.estimates import Estimate, Lead
+from trainjob.evaluation.estimates import Estimate
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, Worst, check_finite
 from trainjob.evaluation.span_estimates import SpanEstimates, SpanJudge, SpanLead, counts_by_type, scores_of
-from trainjob.formatting import MISSING, count, score
+from trainjob.formatting import count, score
 from trainjob.schema.spans import Span, parsed
 
 MOST_WORST = 20
@@ -104,15 +104,6 @@ class SpanScores(Scores):
         return [
             (name, score(each.value)) for name, each in zip(SpanEstimates.headings, self._named().values(), strict=True)
         ]
-
-    def compared(self, lead: Lead | None) -> dict[str, str]:
-        return {
-            "Rows": count(self.rows),
-            **dict(zip(SpanEstimates.headings, self.estimates.cells(), strict=True)),
-            "Lead over the first in F1": lead.main.in_words("+.4f") if lead else MISSING,
-            "It is": lead.verdict_in_words if lead else MISSING,
-            "Loss": score(self.loss),
-        }
 
     @property
     def estimates(self) -> SpanEstimates:

@@ -8,11 +8,11 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 from transformers.modeling_utils import PreTrainedModel
-from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
 from trainjob import api
 from trainjob.kinds.inputs.text import TextInput
+from trainjob.kinds.scratch_encoder import scratch_config
 from trainjob.models import master_weights
 from trainjob.models.pretrained import (
     PretrainedClassifier,
@@ -71,18 +71,12 @@ def build(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any], as_s
         classifier.train()
         return classifier
     first, last = (texts.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
-    config = ModernBertConfig(
-        vocab_size=texts.vocabulary_size,
-        hidden_size=spec.encoder.hidden_size,
-        num_hidden_layers=spec.encoder.layers,
-        num_attention_heads=spec.encoder.heads,
-        intermediate_size=2 * spec.encoder.hidden_size,
-        max_position_embeddings=spec.max_length,
-        pad_token_id=texts.pad_token_id,
-        cls_token_id=first,
-        bos_token_id=first,
-        sep_token_id=last,
-        eos_token_id=last,
+    config = scratch_config(
+        spec.encoder,
+        texts.vocabulary_size,
+        spec.max_length,
+        texts.pad_token_id,
+        (first, last),
         classifier_pooling="mean",
         embedding_dropout=spec.dropout,
         classifier_dropout=spec.dropout,

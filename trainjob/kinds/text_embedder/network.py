@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn import functional
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModel
-from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertModel
 
 from trainjob import api
 from trainjob.errors import UserError
 from trainjob.kinds.inputs.separate_texts import SeparateTexts
+from trainjob.kinds.scratch_encoder import scratch_config
 from trainjob.kinds.text_classifier.network import is_decoder, longest_text
 from trainjob.models import gpu_attention
 from trainjob.models.pretrained import (
@@ -104,19 +104,7 @@ def build(spec: api.TextEmbedder, texts: SeparateTexts, as_stored: bool = False)
             embedder.train()
         return embedder
     first, last = (texts.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
-    config = ModernBertConfig(
-        vocab_size=texts.vocabulary_size,
-        hidden_size=spec.encoder.hidden_size,
-        num_hidden_layers=spec.encoder.layers,
-        num_attention_heads=spec.encoder.heads,
-        intermediate_size=2 * spec.encoder.hidden_size,
-        max_position_embeddings=spec.max_length,
-        pad_token_id=texts.pad_token_id,
-        cls_token_id=first,
-        bos_token_id=first,
-        sep_token_id=last,
-        eos_token_id=last,
-    )
+    config = scratch_config(spec.encoder, texts.vocabulary_size, spec.max_length, texts.pad_token_id, (first, last))
     return Embedder(ModernBertModel(config), spec.max_length)
 
 

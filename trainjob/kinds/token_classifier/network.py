@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers.modeling_utils import PreTrainedModel
-from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertForTokenClassification
 
+from trainjob.kinds.scratch_encoder import scratch_config
 from trainjob.kinds.text_classifier.network import longest_text
 from trainjob.kinds.token_classifier.input import SpanInput
 from trainjob.kinds.token_classifier.spec import TokenClassifier as Spec
@@ -87,18 +87,12 @@ def build(spec: Spec, texts: SpanInput, types: Sequence[str], as_stored: bool) -
         classifier.train()
         return classifier
     before, after = texts.ends
-    config = ModernBertConfig(
-        vocab_size=texts.vocabulary_size,
-        hidden_size=spec.encoder.hidden_size,
-        num_hidden_layers=spec.encoder.layers,
-        num_attention_heads=spec.encoder.heads,
-        intermediate_size=2 * spec.encoder.hidden_size,
-        max_position_embeddings=spec.max_length,
-        pad_token_id=texts.pad_token_id,
-        cls_token_id=before[0],
-        bos_token_id=before[0],
-        sep_token_id=after[0],
-        eos_token_id=after[0],
+    config = scratch_config(
+        spec.encoder,
+        texts.vocabulary_size,
+        spec.max_length,
+        texts.pad_token_id,
+        (before[0], after[0]),
         embedding_dropout=spec.dropout,
         classifier_dropout=spec.dropout,
         **head,
