@@ -137,7 +137,7 @@ def test_images_of_another_size_beside_damaged_ones(tmp_path: Path) -> None:
     (folder / "a" / "5.png").write_bytes(b"")
     said = refusal(image_spec(folder))
     assert "3 of 24 rows cannot be used" in said
-    assert "2 rows: not of the size of the others, 5 x 6 pixels (set `size` in the section of spec.model to" in said
+    assert "2 rows: not of the size of the others, 5 x 6 pixels (set `size` of the model in spec.model to" in said
     assert "a/5.png is not a valid image file" in said
     spec = image_spec(folder, **DROP)
     fitted = fit(spec)

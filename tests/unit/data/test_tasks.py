@@ -75,7 +75,7 @@ def test_images_of_several_sizes_in_several_tasks_are_refused(tmp_path: Path, mo
     monkeypatch.setattr(tasks, "TASK_BYTES", 1)
     monkeypatch.setattr("trainjob.data.read.source.IMAGES_PER_PART", 1)
     folder = write_images(tmp_path, {"a": random_images(3), "b": random_images(3, (9, 9), seed=1)})
-    with pytest.raises(DataError, match=r"3 rows: not of the size of .* \(set spec\.model\.imageClassifier\.size"):
+    with pytest.raises(DataError, match=r"3 rows: not of the size of .* \(set `size` of the model"):
         fit(image_spec(folder), through_pickle)
 
 
