@@ -125,9 +125,12 @@ class TrainJobs(Jobs):
         write_wheel(folder, name, source)
         data = {file.name: b64encode(file.read_bytes()).decode() for file in folder.glob("*.whl")}
         metadata = {"name": name, "namespace": self.namespace}
-        self.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data})
+        config = {"uv.toml": 'no-index = true\nfind-links = ["/wheels"]\n'}
+        self.cluster.apply(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data, "data": config}
+        )
         return {
-            "env": [{"name": "UV_NO_INDEX", "value": "1"}, {"name": "UV_FIND_LINKS", "value": "/wheels"}],
+            "env": [{"name": "UV_CONFIG_FILE", "value": "/wheels/uv.toml"}],
             "volumes": [{"name": "wheels", "configMap": {"name": name}}],
             "volumeMounts": [{"name": "wheels", "mountPath": "/wheels"}],
         }
