@@ -10,7 +10,8 @@ import pyarrow as pa
 from trainjob.api import StrictModel
 from trainjob.evaluation.estimates import Estimate
 from trainjob.evaluation.number_estimates import NumberEstimates, NumberJudge, NumberLead
-from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, Worst, check_finite
+from trainjob.evaluation.scores.base import WHEN_SCORED, Table, Worst, check_finite
+from trainjob.evaluation.scores.estimated import EstimatedScores
 from trainjob.formatting import count, score
 
 MOST_POINTS = 400
@@ -44,11 +45,12 @@ class Scatter:
     """Label and prediction of rows, as shares of the way from `low` to `high`."""
 
 
-class NumberScores(Scores):
+class NumberScores(EstimatedScores):
     """How well a regressor does on a set of rows. Errors are in the unit of the labels."""
 
     section: ClassVar[str] = "numbers.html.j2"
     caution: ClassVar[str] = "It answers every input with a number, even where it has learned nothing like it."
+    hub_types: ClassVar[tuple[str, ...]] = ("rmse", "mae", "r_squared", "spearmanr")
 
     rows: int
     """Number of rows."""
@@ -71,26 +73,6 @@ class NumberScores(Scores):
     def purpose(self) -> str:
         return "predict a number"
 
-    def as_metrics(self, set_name: str) -> dict[str, float]:
-        values = {name: each.value for name, each in self._named().items()}
-        return {f"{set_name}_loss": self.loss, **{f"{set_name}_{name}": value for name, value in values.items()}}
-
-    def size(self) -> tuple[str, int]:
-        return "rows", self.rows
-
-    def measures(self) -> list[Measure]:
-        hub = ("rmse", "mae", "r_squared", "spearmanr")
-        found = zip(hub, NumberEstimates.headings, self._named().values(), strict=True)
-        return [Measure(hub_type, name, each.value) for hub_type, name, each in found]
-
-    def in_brief(self) -> str:
-        shown = (f"{name} {value}" for name, value in self.tiles())
-        return f"{'   '.join(shown)}   {count(self.rows)} rows"
-
-    def headline(self) -> str:
-        shown = zip(NumberEstimates.headings, self.estimates.cells(), strict=True)
-        return f"{count(self.rows)} rows: {', '.join(f'{name} {cell}' for name, cell in shown)}"
-
     def table(self) -> Table:
         return Table(
             ("label", "rows", "mean error", "MAE"),
@@ -111,10 +93,6 @@ class NumberScores(Scores):
             ("R²", score(self.r2.value)),
             ("Spearman", score(self.spearman.value)),
         ]
-
-    @property
-    def estimates(self) -> NumberEstimates:
-        return NumberEstimates(**self._named())
 
     @classmethod
     def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> NumberJudge:
@@ -141,9 +119,6 @@ class NumberScores(Scores):
         low, high = min(values), max(values)
         width = (high - low) or 1.0
         return Scatter(low, high, [((x - low) / width, (y - low) / width) for x, y in self.points])
-
-    def _named(self) -> dict[str, Estimate]:
-        return {name: getattr(self, name) for name in NumberEstimates.model_fields}
 
 
 def number_scores(labels: np.ndarray, predicted: np.ndarray, loss_sum: float) -> NumberScores:

@@ -8,17 +8,20 @@ import pyarrow as pa
 
 from trainjob.evaluation.estimates import Estimate
 from trainjob.evaluation.ranks import RankEstimates, RankJudge, RankLead
-from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Worst, check_finite
-from trainjob.formatting import count, score
+from trainjob.evaluation.scores.base import WHEN_SCORED, Worst, check_finite
+from trainjob.evaluation.scores.estimated import EstimatedScores
+from trainjob.formatting import count
 
 MOST_WORST = 20
 
 
-class RetrievalScores(Scores):
+class RetrievalScores(EstimatedScores):
     """How well an embedder finds the second text of each pair of a set among those of all pairs."""
 
     section: ClassVar[str] = "retrieval.html.j2"
     caution: ClassVar[str] = "It puts every text near others, even where none of them belongs to it."
+    hub_types: ClassVar[tuple[str, ...]] = ("mrr", "recall_at_1", "recall_at_10")
+    unit: ClassVar[str] = "pairs"
 
     rows: int
     """Number of pairs."""
@@ -37,34 +40,8 @@ class RetrievalScores(Scores):
     def purpose(self) -> str:
         return "embed texts, so that those that belong together are close"
 
-    def as_metrics(self, set_name: str) -> dict[str, float]:
-        values = {name: getattr(self, name).value for name in RankEstimates.model_fields}
-        return {f"{set_name}_loss": self.loss, **{f"{set_name}_{name}": value for name, value in values.items()}}
-
-    def size(self) -> tuple[str, int]:
-        return "pairs", self.rows
-
-    def measures(self) -> list[Measure]:
-        hub = ("mrr", "recall_at_1", "recall_at_10")
-        return [
-            Measure(name, heading, getattr(self, name).value)
-            for name, heading in zip(hub, RankEstimates.headings, strict=True)
-        ]
-
-    def in_brief(self) -> str:
-        return f"{'   '.join(f'{name} {value}' for name, value in self.tiles())}   {count(self.rows)} pairs"
-
     def headline(self) -> str:
-        shown = zip(RankEstimates.headings, self.estimates.cells(), strict=True)
-        cells = ", ".join(f"{name} {cell}" for name, cell in shown)
-        return f"{count(self.rows)} pairs, ranked among {count(self.texts)} texts: {cells}"
-
-    def tiles(self) -> list[tuple[str, str]]:
-        return [(each.name, score(each.value)) for each in self.measures()]
-
-    @property
-    def estimates(self) -> RankEstimates:
-        return RankEstimates(**{name: getattr(self, name) for name in RankEstimates.model_fields})
+        return f"{count(self.rows)} pairs, ranked among {count(self.texts)} texts: {self._cells()}"
 
     @classmethod
     def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> RankJudge:

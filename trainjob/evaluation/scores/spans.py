@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from trainjob.api import StrictModel
 from trainjob.evaluation.estimates import Estimate
-from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, Worst, check_finite
+from trainjob.evaluation.scores.base import WHEN_SCORED, Table, Worst, check_finite
+from trainjob.evaluation.scores.estimated import EstimatedScores
 from trainjob.evaluation.span_estimates import SpanEstimates, SpanJudge, SpanLead, counts_by_type, scores_of
 from trainjob.formatting import count, score
 from trainjob.schema.spans import Span, parsed
@@ -35,12 +36,13 @@ class TypeScores(StrictModel):
     """F1 where an overlap with a true span of the type counts half."""
 
 
-class SpanScores(Scores):
+class SpanScores(EstimatedScores):
     """How well a model finds the spans of a set of texts. A span is right if start, end and type are."""
 
     section: ClassVar[str] = "spans.html.j2"
     caution: ClassVar[str] = "It finds spans of the types that it has learned alone, and may miss some or find others."
     kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", "probabilities")
+    hub_types: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "partial_f1")
 
     rows: int
     """Number of texts."""
@@ -61,26 +63,6 @@ class SpanScores(Scores):
     def purpose(self) -> str:
         return f"find spans of {len(self.types)} types in texts"
 
-    def as_metrics(self, set_name: str) -> dict[str, float]:
-        values = {name: each.value for name, each in self._named().items()}
-        return {f"{set_name}_loss": self.loss, **{f"{set_name}_{name}": value for name, value in values.items()}}
-
-    def size(self) -> tuple[str, int]:
-        return "rows", self.rows
-
-    def measures(self) -> list[Measure]:
-        hub = ("f1", "precision", "recall", "partial_f1")
-        found = zip(hub, SpanEstimates.headings, self._named().values(), strict=True)
-        return [Measure(hub_type, name, each.value) for hub_type, name, each in found]
-
-    def in_brief(self) -> str:
-        shown = (f"{name} {value}" for name, value in self.tiles())
-        return f"{'   '.join(shown)}   {count(self.rows)} rows"
-
-    def headline(self) -> str:
-        shown = zip(SpanEstimates.headings, self.estimates.cells(), strict=True)
-        return f"{count(self.rows)} rows: {', '.join(f'{name} {cell}' for name, cell in shown)}"
-
     def table(self) -> Table:
         headings = ("type", "true", "found", "precision", "recall", "F1", "partial F1")
         return Table(
@@ -99,15 +81,6 @@ class SpanScores(Scores):
     def excerpt(self, set_name: str) -> Table:
         table = self.table()
         return Table(table.headings, table.lines, title=f"By type, on the {set_name} set")
-
-    def tiles(self) -> list[tuple[str, str]]:
-        return [
-            (name, score(each.value)) for name, each in zip(SpanEstimates.headings, self._named().values(), strict=True)
-        ]
-
-    @property
-    def estimates(self) -> SpanEstimates:
-        return SpanEstimates(**self._named())
 
     @classmethod
     def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> SpanJudge:
@@ -138,9 +111,6 @@ class SpanScores(Scores):
         wrong_rows = f"{count(len(ranked))} of {count(len(predictions))} {set_name} rows have a wrong or missed span."
         indices = np.array([index for _, index, _ in chosen], np.int64)
         return Worst("The most confident mistakes", wrong_rows, indices, [lines for _, _, lines in chosen])
-
-    def _named(self) -> dict[str, Estimate]:
-        return {name: getattr(self, name) for name in SpanEstimates.model_fields}
 
 
 def span_scores(labels: np.ndarray, predicted: np.ndarray, loss_sum: float, tokens: int) -> SpanScores:
