@@ -69,8 +69,10 @@ RUN python3 -m venv /opt/uv \
  && /opt/uv/bin/uv pip install --compile-bytecode $verified --requirements trainer.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
  && rm -r /opt/uv
 COPY --from=code /code /opt/trainjob
+COPY --chmod=755 trainjob/launch/fast/ray_health_check.sh /opt/quick/ray
 # Huge pages for PyTorch's large arrays: see docs/decisions/huge-pages.md
-ENV RAY_USAGE_STATS_ENABLED=0 \
+ENV PATH=/opt/quick:$PATH \
+    RAY_USAGE_STATS_ENABLED=0 \
     THP_MEM_ALLOC_ENABLE=1
 USER 1000:1000
 WORKDIR /home/trainjob

@@ -34,8 +34,13 @@ _CONTAINER_SECURITY: KubernetesObject = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
-_LIFECYCLE: KubernetesObject = {  # the file outlives a restart of the container in its pod
-    "postStart": {"exec": {"command": ["rm", "-f", LEAVING]}},
+_IMPORT_AHEAD = "setsid python -P -m trainjob.launch.fast.ray_fork_server > /dev/null 2>&1 &"
+"""Starts the process that Ray's workers in the pod are forked from. It imports their libraries while Ray starts. An
+image without it starts its workers later."""
+_POST_START: KubernetesObject = {  # the file outlives a restart of the container in its pod
+    "postStart": {"exec": {"command": ["sh", "-c", f"rm -f {LEAVING}; {_IMPORT_AHEAD}"]}}
+}
+_LIFECYCLE: KubernetesObject = _POST_START | {
     "preStop": {
         "exec": {
             "command": [
@@ -84,6 +89,8 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods:
     template["spec"]["containers"][0]["volumeMounts"].append(mount)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
+    if job.spec.model.function is None:
+        container["lifecycle"] = _POST_START
     container["env"] = _last_of_each_name([*driver_credentials(job), *container["env"]])
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template

@@ -45,9 +45,15 @@ def owner() -> "Generator[subprocess.Popen[bytes]]":
 
 
 @pytest.fixture
-def start(tmp_path: Path, owner: "subprocess.Popen[bytes]") -> Generator[Start]:
+def name() -> str:
+    """The name of a fork server of the test's own."""
+    return f"test {uuid4()}"
+
+
+@pytest.fixture
+def start(tmp_path: Path, owner: "subprocess.Popen[bytes]", name: str) -> Generator[Start]:
     """Starts a script as Ray does, on a node of the test's own."""
-    name, started = f"test {uuid4()}", ExitStack()
+    started = ExitStack()
     (tmp_path / "beside.py").write_text("NAME = 'beside'")
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "elsewhere.py").write_text("NAME = 'elsewhere'")
@@ -148,6 +154,24 @@ def test_a_server_that_nobody_asks_ends():
     program = f"import {ray_fork_server.__name__} as server; server.IDLE_SECONDS = 0.1; server.main()"
     command = [sys.executable, "-c", program, f"test {uuid4()}", str(os.getpid()), "decimal"]
     assert subprocess.run(command, timeout=60).returncode == 0
+
+
+def test_a_server_that_a_pod_has_started_imports_the_modules_of_a_worker(start: Start, name: str, tmp_path: Path):
+    program = (
+        f"import {ray_fork_server.__name__} as server\n"
+        f"server.POD_SERVER, server._POD_MODULES = {name!r}, ('json',)\n"
+        "server.main()"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "more")}
+    with subprocess.Popen([*ENDS_WITH_US, sys.executable, "-c", program], env=environment) as server:
+        address = ray_worker.address_of(name).encode()
+        eventually(lambda: address[1:] in Path("/proc/net/unix").read_bytes())
+        with socket.socket(socket.AF_UNIX) as silent:  # ends before it has asked for anything
+            silent.connect(address)
+        found = json.loads(start(TELLS, "a", VALUE="1").communicate(timeout=60)[0])
+        server.kill()
+    assert (found["parent"], found["has"]) == (server.pid, True)
+    assert (found["arguments"], found["value"]) == (["a"], "1")
 
 
 def test_nobody_else_is_forked_for(monkeypatch: pytest.MonkeyPatch):

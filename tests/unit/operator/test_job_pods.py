@@ -257,6 +257,16 @@ def test_only_the_driver_gets_the_key_of_a_language_model(which: str):
 
 
 @EVERY_POD
+def test_the_pods_of_built_in_models_import_libraries_while_ray_starts(which: str):
+    model = {"textClassifier": {"encoder": {}}}
+    dataset = {"train": {"uri": "s3://data/rows.csv"}, "text": ["title"], "label": "tag"}
+    job, function = trainjob(model=model, dataset=dataset), trainjob(model={"function": {"name": "a:b"}})
+    hooks = templates(job)[which]["spec"]["containers"][0].get("lifecycle", {})
+    assert ("trainjob.launch.fast.ray_fork_server" in json.dumps(hooks.get("postStart"))) == (which != "submitter")
+    assert "lifecycle" not in templates(function)[which]["spec"]["containers"][0]
+
+
+@EVERY_POD
 def test_only_the_driver_gets_the_password_of_a_git_server(which: str):
     source = {"git": {"url": "https://git.test/team/code", "secretName": "git"}}
     container = templates(trainjob(model={"function": {"name": "a:b"}}, code=source))[which]["spec"]["containers"][0]

@@ -11,9 +11,6 @@ import trainjob
 from trainjob.launch.fast import ray_worker
 from trainjob.versions import versions
 
-_LIBRARIES = ("torch._dynamo", "torch.utils.tensorboard.writer", "pandas")
-"""Further imports of workers: an optimizer needs the first, rank 0 the second, Ray the third."""
-
 
 def runtime_environment(threads: int, modules: Sequence[str], *, own_cluster: bool) -> dict[str, str] | None:
     """Ray's runtime environment whose processes are forked after `modules` have been imported; None if a node of the
@@ -21,9 +18,12 @@ def runtime_environment(threads: int, modules: Sequence[str], *, own_cluster: bo
     address = os.environ.get("RAY_ADDRESS", f"of {os.getpid()}")
     if sys.platform != "linux" or not (own_cluster or address.startswith("127.0.0.1:")):
         return None
-    packages = ",".join([*modules, *_LIBRARIES])
-    digest = hashlib.blake2b(repr((sys.executable, threads, packages, _state_of_libraries())).encode(), digest_size=8)
-    name = f"trainjob {address} {digest.hexdigest()}"
+    packages = ",".join([*modules, *ray_worker.LIBRARIES])
+    if own_cluster and "RAY_ADDRESS" in os.environ:
+        name = ray_worker.POD_SERVER
+    else:
+        state = repr((sys.executable, threads, packages, _state_of_libraries()))
+        name = f"trainjob {address} {hashlib.blake2b(state.encode(), digest_size=8).hexdigest()}"
     if own_cluster:
         ray_worker.start_server(name, str(threads), packages, os.getpid())
     command = [sys.executable, "-I", "-S", ray_worker.__file__, name, str(threads), packages]

@@ -1,8 +1,8 @@
 """The program that Ray starts on a node in the place of Python: it asks the node's fork server for the worker.
 
 `python -I -S ray_worker.py NAME THREADS MODULES SCRIPT ARGUMENT...`, as Ray's `py_executable`. It runs before each
-worker, so it imports little, and ends with the worker. The first one on a node starts the fork server. If the server
-cannot fork, this process becomes the worker.
+worker, so it imports little, and ends with the worker. The first one on a node starts the fork server, unless the
+operator's pod has started it. If the server cannot fork, this process becomes the worker.
 """
 
 import json
@@ -13,6 +13,11 @@ import time
 
 STARTED = b"s"
 """The byte that a worker sends once it has been forked."""
+
+POD_SERVER = "trainjob pod"
+"""The name of the fork server that is started with a pod of the operator's. Each pod has its own socket addresses."""
+LIBRARIES = ("torch._dynamo", "torch.utils.tensorboard.writer", "pandas")
+"""Imports of all workers: an optimizer needs the first, rank 0 the second, Ray the third."""
 
 _SERVER = "trainjob.launch.fast.ray_fork_server"
 FORK_ENVIRONMENT = {
@@ -63,7 +68,7 @@ def _forked(name: str, threads: str, modules: str, worker: list[str]) -> "socket
         connection = _connected(name) or _connected_to_new(name, threads, modules)
         if connection is None:
             return None
-        request = {"arguments": worker, "environment": dict(os.environ), "folder": os.getcwd()}
+        request = {"modules": modules, "arguments": worker, "environment": dict(os.environ), "folder": os.getcwd()}
         socket.send_fds(connection, [b"f"], [0, 1, 2])
         connection.sendall(json.dumps(request).encode() + b"\n")
         return connection if connection.recv(1) == STARTED else None
