@@ -9,7 +9,7 @@ import numpy as np
 from trainjob.baselines.boosting import fitted_trees
 from trainjob.baselines.rows import Sampled
 from trainjob.baselines.table_features import linear_features
-from trainjob.kinds.kind import Target
+from trainjob.kinds.target import Target
 from trainjob.models.trees import as_matrix
 
 MOST_FEATURES = 50_000

@@ -15,7 +15,7 @@ from trainjob.data.read.csv_injection import PROBABILITY
 from trainjob.doing import DOING
 from trainjob.errors import DataError, UserError
 from trainjob.evaluation.paired import ClassJudge
-from trainjob.kinds.kind import Target
+from trainjob.kinds.target import Target
 from trainjob.models.trees import save_trees
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.runs.files import FITTED, MODEL

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from trainjob.errors import DataError
 from trainjob.kinds import saved_kind
-from trainjob.kinds.kind import Input, Target
+from trainjob.kinds.input import Input
 from trainjob.kinds.registry import load_kind
+from trainjob.kinds.target import Target
 
 PREPROCESSOR_FILE = "preprocessor.json"
 

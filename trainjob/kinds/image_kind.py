@@ -1,6 +1,6 @@
 """The part of a kind's code that is the same for all models that answer an image."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,13 @@ from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_fit import LABEL, fit_images
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput
 from trainjob.kinds.inputs.parts import image_parts
+from trainjob.kinds.kind import Kind
 
 if TYPE_CHECKING:
     from trainjob.models.classifier import Classifier
 
 
-class ImageKind(ABC):
+class ImageKind(Kind):
     """A kind that joins images and a target. A subclass reads the labels and builds the network."""
 
     facts: Facts

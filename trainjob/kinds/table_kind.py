@@ -1,6 +1,6 @@
 """The part of a kind's code that is the same for all models that answer a row of a table."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,12 +14,13 @@ from trainjob.kinds.facts import Facts
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.inputs.table_fit import fit_table
+from trainjob.kinds.kind import Kind
 
 if TYPE_CHECKING:
     from trainjob.models.trainable import Trainable
 
 
-class TableKind(ABC):
+class TableKind(Kind):
     """A kind that joins the columns of a table and a target. A subclass names the target and has the network."""
 
     facts: Facts
@@ -55,6 +56,3 @@ class TableKind(ABC):
 
     @abstractmethod
     def load(self, folder: Path, table: TableInput) -> "Trainable[Any]": ...
-
-    def worker_modules(self, spec: Any) -> list[str]:
-        return []

@@ -1,6 +1,6 @@
 """The part of a kind's code that is the same for all models that answer a text with a network of transformers."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,14 @@ from trainjob.kinds.facts import Facts
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.kinds.inputs.text_fit import fit_texts
+from trainjob.kinds.kind import Kind
 from trainjob.kinds.text_network import TextNetwork
 
 if TYPE_CHECKING:
     from trainjob.models.classifier import Classifier
 
 
-class TextKind(ABC):
+class TextKind(Kind):
     """A kind that joins texts and a target. A subclass reads the labels and builds the network."""
 
     facts: Facts

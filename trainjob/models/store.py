@@ -109,7 +109,7 @@ def _language_model_in(folder: Path, preprocessor: Preprocessor) -> tuple[Any, P
 
 def _saved(folder: Path, preprocessor: Preprocessor, only_to_answer: bool = False) -> Trainable[Any]:
     kind = load_kind(preprocessor.kind)
-    load = getattr(kind, "load_to_answer", kind.load) if only_to_answer else kind.load
+    load = kind.load_to_answer if only_to_answer else kind.load
     return load(folder, preprocessor.input)
 
 

@@ -14,7 +14,8 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import Rows, row_number
 from trainjob.errors import UserError
-from trainjob.kinds.kind import Input, Target
+from trainjob.kinds.input import Input
+from trainjob.kinds.target import Target
 from trainjob.models.classifier import Classifier
 
 MODEL_TYPE = "trainjob-lightgbm"

@@ -98,7 +98,7 @@ def steps_of(spec: TrainJobSpec, fitted: Fitted, examples: Examples, read: int) 
     scale = fitted.training_rows / read
     rows = fitted.training_rows if not fitted.preprocessor.input.packs else round(len(examples) * scale)
     has_tokens = spec.model.max_length is not None
-    tokens = examples.lengths // getattr(fitted.preprocessor.input, "values_of_token", 1)
+    tokens = examples.lengths // fitted.preprocessor.input.values_of_token
     plan = StepPlan.of(spec.training, Shard(0, 1, spec.training.batch_size, 0).batches(rows))
     return Steps(
         rows=rows,

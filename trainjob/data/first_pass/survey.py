@@ -22,7 +22,8 @@ from trainjob.data.read.chunking import Mapper, group_parts
 from trainjob.data.read.counted_reading import counted, read_part
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart
 from trainjob.errors import listed
-from trainjob.kinds.kind import Input, Target
+from trainjob.kinds.input import Input
+from trainjob.kinds.target import Target
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainjob.kinds.causal_lm import network
 
 
-class CausalLMKind:
+class CausalLMKind(Kind):
     facts = CausalLM.facts
     fit = staticmethod(fit_language_model)
 
@@ -44,4 +44,4 @@ class CausalLMKind:
         return ["trainjob.kinds.causal_lm.network"]
 
 
-KIND: Kind = CausalLMKind()
+KIND = CausalLMKind()

@@ -32,6 +32,7 @@ class TokensInput(TextColumns):
     several. The tokenizer cuts nothing."""
 
     packs: ClassVar[bool] = True
+    values_of_token: ClassVar[int] = 1
 
     form: Form = "text"
     """The kind of content in `columns`."""

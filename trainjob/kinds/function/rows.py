@@ -15,7 +15,7 @@ from trainjob.data.read.chunking import Mapper, one_by_one
 from trainjob.data.read.counted_reading import begin_reading, read_all
 from trainjob.data.read.rows import Rows, SourcePart, refuse
 from trainjob.data.read.spec_parts import source_parts
-from trainjob.kinds.kind import Target
+from trainjob.kinds.target import Target
 from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.kinds.targets.no_labels import NoLabels
 

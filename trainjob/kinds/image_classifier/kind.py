@@ -6,7 +6,6 @@ from trainjob.api import Dataset, ImageClassifier
 from trainjob.kinds.image_kind import ImageKind
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_fit import LABEL
-from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget, load_target
 
 if TYPE_CHECKING:
@@ -36,4 +35,4 @@ class ImageClassifierKind(ImageKind):
         return pretrained.build(spec, images, label_config(target.classes, spec.loss))
 
 
-KIND: Kind = ImageClassifierKind()
+KIND = ImageClassifierKind()

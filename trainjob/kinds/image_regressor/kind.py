@@ -6,7 +6,6 @@ from trainjob.api import Dataset, ImageRegressor
 from trainjob.kinds.image_kind import ImageKind
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_fit import LABEL
-from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.number import Number, NumberLabels
 
 if TYPE_CHECKING:
@@ -33,4 +32,4 @@ class ImageRegressorKind(ImageKind):
         return pretrained.build(spec, images, NUMBER_CONFIG)
 
 
-KIND: Kind = ImageRegressorKind()
+KIND = ImageRegressorKind()

@@ -38,6 +38,7 @@ class ImageInput:
     noun: ClassVar[str] = "image"
     value_type: ClassVar[pa.DataType] = pa.uint8()
     packs: ClassVar[bool] = False
+    values_of_token: ClassVar[int] = 1
 
     height: int
     width: int

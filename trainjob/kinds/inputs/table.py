@@ -35,6 +35,7 @@ class TableInput:
 
     noun: ClassVar[str] = "row"
     packs: ClassVar[bool] = False
+    values_of_token: ClassVar[int] = 1
     value_type: ClassVar[pa.DataType] = pa.float32()
 
     read: list[TableColumn]

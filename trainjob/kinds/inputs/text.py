@@ -61,6 +61,7 @@ class TextInput(TextColumns):
     """
 
     packs: ClassVar[bool] = False
+    values_of_token: ClassVar[int] = 1
     encodes_pairs: ClassVar[bool] = True
     """Whether the tokenizer reads both texts of a pair together."""
 

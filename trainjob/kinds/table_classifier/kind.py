@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from trainjob.api import TableClassifier
 from trainjob.kinds.inputs.table import TableInput
-from trainjob.kinds.kind import Kind
 from trainjob.kinds.table_kind import TableKind
 from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.kinds.targets.one_class import OneClass
@@ -30,4 +29,4 @@ class TableClassifierKind(TableKind):
         return network.load(folder, table)
 
 
-KIND: Kind = TableClassifierKind()
+KIND = TableClassifierKind()

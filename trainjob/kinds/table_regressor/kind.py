@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from trainjob.api import TableRegressor
 from trainjob.kinds.inputs.table import TableInput
-from trainjob.kinds.kind import Kind
 from trainjob.kinds.table_kind import TableKind
 from trainjob.kinds.targets.number import Number, NumberLabels
 
@@ -29,4 +28,4 @@ class TableRegressorKind(TableKind):
         return network.load(folder, table)
 
 
-KIND: Kind = TableRegressorKind()
+KIND = TableRegressorKind()

@@ -13,7 +13,7 @@ from trainjob.api import ClassWeights, Loss, Model
 from trainjob.api.training import Distillation
 from trainjob.errors import UserError
 from trainjob.kinds.classifier import Classifier
-from trainjob.kinds.kind import Target
+from trainjob.kinds.target import Target
 from trainjob.kinds.targets.one_class import OneClass
 
 SampleLosses = Callable[[Tensor, Tensor], Tensor]

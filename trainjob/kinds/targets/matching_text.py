@@ -17,7 +17,7 @@ from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import RowError, UserError, listed
 from trainjob.evaluation.ranks import HASH, LOW, RankJudge, ranks_of
 from trainjob.kinds.inputs.text import joined_texts
-from trainjob.kinds.kind import Guesses, Target
+from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.targets.vector_reply import Vector
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.kinds.causal_lm.packing import label_matrix
-from trainjob.kinds.kind import Target
+from trainjob.kinds.target import Target
 
 if TYPE_CHECKING:
     from torch import Tensor

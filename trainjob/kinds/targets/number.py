@@ -17,7 +17,7 @@ from trainjob.data.read.numbers import read_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import listed
 from trainjob.evaluation.number_estimates import NumberJudge
-from trainjob.kinds.kind import Guesses, Target
+from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.targets.number_reply import Number as NumberReply
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from trainjob.data.read.labels import known_indices, label_errors
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.evaluation.paired import ClassJudge
 from trainjob.evaluation.predictions import with_names
-from trainjob.kinds.kind import Guesses
+from trainjob.kinds.target import Guesses
 from trainjob.kinds.targets.class_baselines import logistic_regression
 from trainjob.kinds.targets.class_notes import class_sizes, label_notes
 from trainjob.kinds.targets.class_reply import Prediction, class_replies

@@ -7,7 +7,6 @@ from trainjob.data.read.label_lists import with_flags
 from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
-from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget, load_target
 from trainjob.kinds.text_kind import TextKind
 
@@ -35,4 +34,4 @@ class TextClassifierKind(TextKind):
         return network.build(spec, texts, label_config(target.classes, target.loss(spec)), as_stored)
 
 
-KIND: Kind = TextClassifierKind()
+KIND = TextClassifierKind()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainjob.kinds.text_embedder.network import Embedder
 
 
-class TextEmbedderKind:
+class TextEmbedderKind(Kind):
     facts = TextEmbedder.facts
 
     def label_column(self, dataset: Dataset) -> str | None:
@@ -75,4 +75,4 @@ def _width(spec: TextEmbedder) -> int:
         return network.pretrained_encoder(spec, as_stored=True).config.get_text_config().hidden_size
 
 
-KIND: Kind = TextEmbedderKind()
+KIND = TextEmbedderKind()

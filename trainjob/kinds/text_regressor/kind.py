@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, TextRegressor
 from trainjob.kinds.inputs.text import TextInput
-from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.number import Number, NumberLabels
 from trainjob.kinds.text_kind import TextKind
 
@@ -28,4 +27,4 @@ class TextRegressorKind(TextKind):
         return network.build(spec, texts, NUMBER_CONFIG, as_stored)
 
 
-KIND: Kind = TextRegressorKind()
+KIND = TextRegressorKind()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainjob.models.trainable import Trainable
 
 
-class TokenClassifierKind:
+class TokenClassifierKind(Kind):
     facts = TokenClassifier.facts
 
     def label_column(self, dataset: Dataset) -> str | None:
@@ -61,4 +61,4 @@ class TokenClassifierKind:
         return ["trainjob.kinds.token_classifier.network"]
 
 
-KIND: Kind = TokenClassifierKind()
+KIND = TokenClassifierKind()

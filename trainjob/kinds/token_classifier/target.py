@@ -20,7 +20,7 @@ from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.data.read.spans import read_spans
 from trainjob.errors import DataError, listed
 from trainjob.evaluation.span_estimates import SpanJudge
-from trainjob.kinds.kind import Guesses, Target
+from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.token_classifier.input import unpacked
 from trainjob.kinds.token_classifier.reply import FoundSpan, Spans
 from trainjob.kinds.token_classifier.tags import runs_of, tag_names

@@ -1,0 +1,115 @@
+"""The protocol of a fitted input: what a network is given of each row."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from trainjob.data.batches.examples import Examples
+    from trainjob.data.read.image_tables import ReadTable
+    from trainjob.data.read.rows import Rows, SourcePart
+
+Where = Callable[[int], str]
+"""Says where the row at an index comes from, for error messages."""
+
+
+class Input(Protocol):
+    """Turns rows into the arrays that a network takes. It is fitted on the training rows and knows no labels.
+
+    Picklable: workers and Ray tasks get a copy.
+    """
+
+    noun: ClassVar[str]
+    """The noun for one row in messages: a singular such as "text" or "image"."""
+    packs: ClassVar[bool]
+    """Whether `transform` joins short rows and cuts long ones, so that it returns another number of rows."""
+    value_type: "ClassVar[pa.DataType]"
+    """The type of the values of a prepared row, such as int32 for tokens."""
+    values_of_token: ClassVar[int]
+    """The number of values of a prepared row for each of its tokens; 1 where rows have no tokens."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        ...
+
+    @property
+    def row_bytes(self) -> int:
+        """The average memory of a prepared row."""
+        ...
+
+    def contents(self, table: "pa.Table", where: Where) -> list[bytes]:
+        """The raw content of each row: equal rows have equal contents, and the split hashes them."""
+        ...
+
+    def is_empty(self, content: bytes) -> bool:
+        """Whether a row with this content holds nothing to learn from, which the data profile counts."""
+        ...
+
+    def check(self, rows: "Rows") -> None:
+        """Raises RowError for the first row that `transform` cannot use."""
+        ...
+
+    def transform(self, table: "pa.Table", where: Where) -> "pa.Array":
+        """Prepared rows: a list of values each. Raises DataError for rows that cannot be used."""
+        ...
+
+    def batch(self, examples: "Examples") -> "dict[str, np.ndarray]":
+        """The network's inputs by name, each [n, ...], of prepared rows."""
+        ...
+
+    def alone(self) -> "Input":
+        """The input of rows to answer, which may be a part of a training row."""
+        ...
+
+    def table(self, rows: "Sequence[Any] | np.ndarray", where: Where) -> "pa.Table":
+        """Rows as a Python user gives them to `Predictor`, as a table with `columns`. Raises UserError for others."""
+        ...
+
+    def parts(self, found: "Sequence[SourcePart]", column: str | None, read: "ReadTable") -> "Sequence[SourcePart]":
+        """Readers of rows to predict, of the parts `found` of a source. `column` holds the content of rows, where it is
+        known; `read` reads a table."""
+        ...
+
+    def question(self, most_rows: int) -> type[Any]:
+        """The requests of `trainjob serve`, with up to `most_rows` rows: a pydantic model."""
+        ...
+
+    def example(self) -> dict[str, Any]:
+        """A request that the model answers."""
+        ...
+
+    @property
+    def form_columns(self) -> list[str]:
+        """The columns that people fill in on the page of `trainjob serve`; empty where they choose a file."""
+        ...
+
+    def plain(self, rows: "Rows") -> "list[str] | np.ndarray | pa.Table":
+        """The features for a baseline: the text of each row, numbers [n, features], or the columns of a table: float64
+        with NaN for missing numbers, and int64 for categories."""
+        ...
+
+    def most_plain_rows(self, width: int) -> int:
+        """The number of rows of a set that a baseline with `width` outputs processes in seconds."""
+        ...
+
+    def cut_share(self, texts: "Sequence[str]") -> float | None:
+        """The fraction of these training texts that `transform` truncates; None if it never does."""
+        ...
+
+    def check_export(self, folder: Path, texts: "Sequence[str]") -> None:
+        """Raises DataError where transformers, given the model's files in `folder`, would tokenize these training
+        texts in another way than `transform`."""
+        ...
+
+    def excerpts(self, rows: "Rows", mistakes: "np.ndarray") -> "dict[str, pa.Array]":
+        """Columns that show the rows to people, kept beside the predictions: texts, or thumbnails of the `mistakes`,
+        indices of rows whose wrong predictions the report shows."""
+        ...
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Writes the files that lie beside preprocessor.json, and returns the fields of preprocessor.json."""
+        ...

@@ -1,0 +1,164 @@
+"""The protocol of a fitted target: what a network learns of each row, and how it answers."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from torch import Tensor
+
+    from trainjob.api import Loss, TrainJobSpec
+    from trainjob.data.batches.examples import Examples
+    from trainjob.data.read.rows import OnBadRow, Rows
+    from trainjob.evaluation import Scores
+    from trainjob.evaluation.estimates import Judge
+    from trainjob.kinds.classifier import Classifier
+    from trainjob.kinds.reply import Reply
+    from trainjob.models.objective import Objective
+
+
+class Guesses(NamedTuple):
+    """The predictions of a baseline."""
+
+    predicted: "np.ndarray"
+    """[n, ...], as labels are read."""
+    probabilities: "np.ndarray | None" = None
+    """The probabilities of these predictions, float32 [n]; None if it has none."""
+
+
+class Target(Protocol):
+    """The label of each row, and the form of an answer. It is fitted on the labels of the training rows.
+
+    Picklable, like an input. A target that derives from this class overrides only the methods that it needs: the bodies
+    here are those of a target without classes, statistics of labels, and baselines.
+    """
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes that an answer chooses from, in the order of the outputs; empty where it chooses none."""
+        return []
+
+    @property
+    def width(self) -> int:
+        """The number of outputs for each row; 0 where a row has one answer for each token."""
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """The counts for summaries and `/healthz`, such as {"classes": 10}; empty if there are none."""
+        return {}
+
+    def in_words(self) -> str | None:
+        """One line on the labels of the training rows; None where they have none."""
+        ...
+
+    def lenient(self) -> "Target":
+        """The same target, which also accepts labels that the first pass left out because too few rows have them."""
+        return self
+
+    def completed(self, labels: "np.ndarray") -> "Target":
+        """The same target, completed with statistics of the training rows' labels [n, ...]."""
+        return self
+
+    def decided(self, validation: "Scores") -> "Target":
+        """The same target, completed with what its scores on the validation rows have chosen, such as thresholds."""
+        return self
+
+    def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
+        """The rows with a usable label in `column`, and these labels [n, ...]. `on_bad` is called for each other
+        row."""
+        ...
+
+    def strata(self, labels: "np.ndarray | None", rows: int) -> "np.ndarray":
+        """The stratum of each row, int64 [n]: rows are set aside for validation within each stratum. All rows are in
+        stratum 0 where there are no labels."""
+        ...
+
+    def label_bytes(self, labels: "np.ndarray | None", rows: int) -> bytes:
+        """The labels of so many rows for the digest by which a run recognizes its data."""
+        ...
+
+    def profile(self) -> dict[str, Any]:
+        """Its fields of `DataProfile`: statistics of the training rows' labels."""
+        return {}
+
+    def notes(self) -> list[str]:
+        """Sentences about oddities of the labels, for the user."""
+        return []
+
+    def labels(self, examples: "Examples", inputs: "Mapping[str, np.ndarray]") -> "np.ndarray":
+        """The labels of a batch, [n, ...]. `inputs` is what `Input.batch` returned for the same examples: the next
+        token is a label that follows from the inputs."""
+        ...
+
+    def unlabelled(self, rows: int) -> "np.ndarray":
+        """The labels [n, ...] of rows that only a teacher labels, all -1."""
+        raise ValueError("a teacher labels classes")
+
+    def loss(self, spec: "Classifier") -> "Loss":
+        """The loss that a classifier of such rows is trained with."""
+        return spec.loss
+
+    def objective(self, spec: "TrainJobSpec | None", module: Any) -> "Objective":
+        """The objective by which `module` is trained and scored. A target without labels needs no spec for scoring.
+        Raises UserError if the spec does not fit the labels."""
+        ...
+
+    def answer(self, outputs: "Tensor", module: Any) -> "pa.Table | None":
+        """The answer to each row, from the network's outputs [n, ...]: the columns that `trainjob predict` writes.
+        None where outputs are no answer, as those of a language model, which generates."""
+        ...
+
+    @property
+    def reply_type(self) -> "type[Reply]":
+        """The type of `replies`. Raises ValueError where there are none."""
+        ...
+
+    def replies(self, outputs: "Tensor", module: Any) -> "Sequence[Reply]":
+        """The same answers, one by one, as `trainjob serve` sends them and `trainjob predict --text` shows them."""
+        ...
+
+    @property
+    def judge(self) -> "Judge":
+        """Compares predictions with labels. Raises ValueError where there are none."""
+        ...
+
+    def constant(self, rows: int) -> "Guesses":
+        """A baseline that looks at no row: the most frequent class or the mean, as often as there are `rows`."""
+        raise ValueError("there are no baselines for this kind of model")
+
+    def linear(
+        self, features: Any, labels: "np.ndarray", held: Any, held_labels: "np.ndarray | None" = None
+    ) -> "Guesses":
+        """A baseline that is linear in the features [n, f] of the training rows, whose labels are [n, ...]: its
+        predictions for the rows with the features `held` [m, f]. Both may be sparse matrices of SciPy. `held_labels`
+        tell an embedder which of these rows have a text in common."""
+        raise ValueError("there are no baselines for this kind of model")
+
+    @property
+    def tree_objective(self) -> dict[str, Any]:
+        """The objective of LightGBM that fits this target. Raises ValueError where there is none."""
+        raise ValueError("there are no baselines for this kind of model")
+
+    def tree_outputs(self, predicted: "np.ndarray") -> "np.ndarray":
+        """Outputs as a network has them, float64 [n, width], of LightGBM's predictions with this objective: [n], or
+        [n, classes]."""
+        raise ValueError("there are no baselines for this kind of model")
+
+    def boosted(self, outputs: "np.ndarray") -> "Guesses":
+        """The predictions of trees with these outputs, float64 [n, width]."""
+        raise ValueError("there are no baselines for this kind of model")
+
+    def decoded(self, predictions: "pa.Table") -> "pa.Table":
+        """The predictions of `Objective.predictions` as they are stored: with names instead of indices."""
+        return predictions
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether the report chooses a threshold of the answers, for which the predictions of the validation rows are
+        kept, too."""
+        return False
+
+    def save(self) -> dict[str, Any]:
+        """The target's fields of preprocessor.json."""
+        ...
