@@ -9,6 +9,9 @@ from trainjob.kinds.facts import Facts
 from trainjob.schema.base import OneOf, StrictModel
 from trainjob.schema.fields import Dropout, PositiveInt, Pretrained
 
+NOT_TUNED = ("maxLength", "freezeEncoder", "encoder.vocabularySize", "encoder.hiddenSize", "encoder.heads")
+"""Fields that a search leaves alone: the data is prepared once for all trials, and heads must divide hiddenSize."""
+
 
 class Encoder(StrictModel):
     """A transformer encoder trained from scratch, with its own WordPiece tokenizer."""

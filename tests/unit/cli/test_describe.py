@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainjob.api.status_reasons import EXPLANATIONS, explanation
+from trainjob.api.status_reasons import explanation, explanations
 from trainjob.cli.describe import description
 from trainjob.cli.job_table import age
 from trainjob.cluster.advice import causes
@@ -163,7 +163,7 @@ def test_an_age_has_one_unit(seconds: int, shown: str):
 
 
 def test_explanations_are_without_markdown():
-    for row in EXPLANATIONS:
+    for row in explanations():
         for reason in row.reasons.split(", "):
             found = explanation(reason)
             assert found is not None

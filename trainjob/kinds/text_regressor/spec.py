@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from trainjob.kinds.facts import TABLES, Columns, Facts
 from trainjob.kinds.regressor import METRICS, SCORES, Regressor
-from trainjob.kinds.text_network import TextNetwork
+from trainjob.kinds.text_network import NOT_TUNED, TextNetwork
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Usage, usage_of_regressor
 
 
@@ -28,13 +28,7 @@ class TextRegressor(TextNetwork, Regressor):
         metrics=METRICS,
         abilities=frozenset({"tuning", "sharding"}),
         usual_baselines=("mean", "tfidf"),
-        not_tuned=(
-            "maxLength",
-            "freezeEncoder",
-            "encoder.vocabularySize",
-            "encoder.hiddenSize",  # which must stay a multiple of heads
-            "encoder.heads",
-        ),
+        not_tuned=NOT_TUNED,
     )
 
     @property

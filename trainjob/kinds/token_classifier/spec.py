@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from trainjob.kinds.facts import SCRATCH_RATE, TABLES, Columns, Direction, Facts
-from trainjob.kinds.text_network import TextNetwork
+from trainjob.kinds.text_network import NOT_TUNED, TextNetwork
 from trainjob.kinds.usage import Library, Usage, usage_of_predictor
 
 METRICS: dict[str, Direction] = {
@@ -42,13 +42,7 @@ class TokenClassifier(TextNetwork):
         metrics=METRICS,
         abilities=frozenset({"tuning"}),
         usual_baselines=("knownStrings",),
-        not_tuned=(
-            "maxLength",
-            "freezeEncoder",
-            "encoder.vocabularySize",
-            "encoder.hiddenSize",  # which must stay a multiple of heads
-            "encoder.heads",
-        ),
+        not_tuned=NOT_TUNED,
     )
 
     @property
