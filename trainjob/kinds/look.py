@@ -20,7 +20,7 @@ from trainjob.data.read.source import parts
 from trainjob.data.read.split_folders import with_split_folders
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, Notice, UserError
-from trainjob.kinds.inputs.cells import as_categories, trimmed
+from trainjob.kinds.inputs.cells import as_categories, as_numbers, trimmed
 from trainjob.kinds.inputs.column_types import SHARE, Found
 
 LOOKED_AT = 20_000
@@ -195,7 +195,7 @@ def _columns(found: Sequence[SourcePart], names: list[str]) -> dict[str, Column]
         for rows in part.read(names, leave_out):
             for name, column in columns.items():
                 cells = trimmed(as_text(rows.table[name], name, rows.where))
-                column.found.add(cells)
+                column.found.add(cells, as_numbers(cells))
                 column.words += sum(len(cell.split()) for cell in as_categories(cells).drop_null().to_pylist())
             read += len(rows.table)
             if read >= LOOKED_AT:

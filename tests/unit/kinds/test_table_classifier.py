@@ -111,6 +111,29 @@ def test_types_and_columns_may_be_given(tmp_path: Path) -> None:
             fit(spec_of(file, **dataset))
 
 
+def test_types_are_those_of_all_rows_not_of_the_first(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    lines = ["word,late,note,value,label", *(f"{n % 7},,note {n},{n * 7 % 101},{n % 2}" for n in range(13_000))]
+    lines += [f"w{n % 7},{n % 11},note {chr(255) if n < 5 else n},{n * 7 % 101},{n % 2}" for n in range(3_000)]
+    file.write_bytes("\n".join(lines).encode("latin-1"))
+    fitted, table = fitted_on(file)
+    assert types(table) == {"word": "category", "late": "number", "value": "number"}
+    assert sum(fitted.rows.values()) == 16_000
+    given, _ = fitted_on(file, columns=types(table), features=table.columns)
+    assert given.contents == fitted.contents
+
+
+def test_a_column_that_is_constant_in_the_sample_leaves_the_split_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainjob.kinds.inputs.table_scan.MOST_SAMPLED", 50)
+    file = tmp_path / "rows.csv"
+    file.write_text("\n".join(["rare,value,label", *(f"{n < 3},{n * 7 % 1009},{n % 2}" for n in range(1_000))]))
+    fitted, table = fitted_on(file)
+    assert table.columns == ["value"]
+    assert {name: len(rows) for name, rows in prepare_examples(spec_of(file), fitted).items()} == fitted.rows
+
+
 def test_cells_that_are_no_numbers_are_named_by_row(tmp_path: Path) -> None:
     file = write_customers(tmp_path / "rows.csv", income={4: "n/a", 6: "abc", 17: "1e5x", 130: "12,5"})
     with pytest.raises(DataError) as caught:

@@ -201,6 +201,14 @@ def take_survey(
 
     Raises DataError if nothing can be learned.
     """
+    survey, reader = scan_rows(parts, plan, mapped, bad)
+    return fit_target(dataset, survey, reader, bad)
+
+
+def scan_rows(
+    parts: Sequence[SourcePart], plan: ScanPlan[T], mapped: Mapper, bad: BadRows
+) -> tuple[Survey[T], LabelReader]:
+    """Reads the parts once. Returns the usable rows and the reader of their labels; other rows are counted in `bad`."""
     sample, reader = Sample[T](plan.sampled), deepcopy(plan.labels)
     hashes, marks = list[np.ndarray](), list[np.ndarray]()
     labels, unusable = list[np.ndarray | None](), list[np.ndarray | None]()
@@ -215,13 +223,23 @@ def take_survey(
         marks.append(found.marks)
         sample.merge(found.sample)
         bad.merge(scanned.bad)
-    if not any(map(len, hashes)):
+    none, unmarked = np.empty(0, np.uint64), np.empty(0, np.uint8)
+    every = Survey(
+        joined_labels(labels),
+        np.concatenate([none, *hashes]),
+        np.concatenate([unmarked, *marks]),
+        sample,
+        joined_labels(unusable),
+    )
+    return every, reader
+
+
+def fit_target(dataset: Dataset, survey: Survey[T], reader: LabelReader, bad: BadRows) -> tuple[Survey[T], Target]:
+    """The rows that can be learned, and the target. Raises DataError if nothing can be learned."""
+    if not len(survey.hashes):
         uris = listed(dataset.train.all_uris)
         raise TooFewRows(f"{uris} has no rows{' that can be used' if bad.count else ''}")
-    every = Survey(
-        joined_labels(labels), np.concatenate(hashes), np.concatenate(marks), sample, joined_labels(unusable)
-    )
-    return reader.fit(every, dataset, bad)
+    return reader.fit(survey, dataset, bad)
 
 
 def rows_counted(usable: int, unusable: int = 0) -> str:

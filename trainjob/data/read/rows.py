@@ -10,9 +10,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +61,8 @@ class Rows:
     """Says where the row at an index of `table` comes from."""
     size: int = 0
     """About how many bytes of the part these rows take; 0 where the part does not know."""
+    derived: dict[Any, Any] = field(default_factory=dict[Any, Any], compare=False, repr=False)
+    """Values computed from these rows, so that several steps share them."""
 
     def take(self, indices: np.ndarray) -> "Rows":
         """The rows at `indices`."""
@@ -244,6 +246,8 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
         return as_text(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type), name, where)
     if pa.types.is_dictionary(kind):
         return as_text(column.cast(kind.value_type), name, where)
+    if pa.types.is_string(kind) and _is_valid(column):
+        return column
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         column, kind = column.cast(pa.large_binary()), pa.large_binary()
     if pa.types.is_nested(kind):
@@ -268,6 +272,15 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
                 message = f"{where(index)}: {kind}: {detail}; save the file in UTF-8"
                 raise RowError(message, where(index), kind, detail) from None
         raise
+
+
+def _is_valid(column: pa.ChunkedArray) -> bool:
+    """Whether all texts are UTF-8."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _plain(number: Decimal | None) -> str | None:

@@ -1,10 +1,11 @@
 """Cells of a table, which are text, as numbers, dates and flags.
 
-Each of these functions takes the cells of a column, and returns float64 [n] with NaN where a cell is missing or cannot
+Each function in READERS takes the cells of a column, and returns float64 [n] with NaN where a cell is missing or cannot
 be read, and whether each cell cannot be read, bool [n].
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,9 @@ import pyarrow as pa
 import pyarrow.compute
 
 from trainjob.data.arrays import as_numpy
+from trainjob.data.read.rows import Rows, as_text
+
+Read = tuple[np.ndarray, np.ndarray]
 
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
@@ -23,16 +27,40 @@ MISSING = (
 """Cells without a value, in any case of letters, in columns of numbers, dates and flags."""
 TRUE, FALSE = ("true", "t", "yes", "y", "on", "1", "1.0"), ("false", "f", "no", "n", "off", "0", "0.0")
 SECONDS_OF_A_DAY = 86_400
+FEW_CELLS = 16
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|infinity)$"
 _WHOLE = r"^([+-]?\d+)\.0+$"
 _INSTANTS = [pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns")]
 
-Read = tuple[np.ndarray, np.ndarray]
+
+def cells_of(rows: Rows, name: str) -> pa.Array:
+    """The cells of a column, without blanks around them."""
+    if name not in rows.derived:
+        rows.derived[name] = trimmed(as_text(rows.table[name], name, rows.where))
+    return rows.derived[name]
+
+
+def read_cells(rows: Rows, name: str, kind: str) -> Read:
+    """What the READERS' function for a type returns for a column."""
+    if (name, kind) not in rows.derived:
+        rows.derived[name, kind] = READERS[kind](cells_of(rows, name))
+    return rows.derived[name, kind]
 
 
 def trimmed(column: pa.ChunkedArray) -> pa.Array:
     """The cells of a text column without blanks around them."""
-    return pc.utf8_trim_whitespace(pa.concat_arrays(column.chunks) if column.chunks else pa.array([], pa.string()))
+    cells = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], pa.string())
+    return cells if _has_no_blanks(cells) else pc.utf8_trim_whitespace(cells)
+
+
+def _has_no_blanks(cells: pa.Array) -> bool:
+    """Whether all characters are in ASCII and visible: much faster than to trim each cell."""
+    _, offsets, content = cells.buffers()
+    if content is None:
+        return True
+    first, last = np.frombuffer(offsets, np.int32)[[cells.offset, cells.offset + len(cells)]]
+    characters = np.frombuffer(content, np.uint8)[first:last]
+    return not len(characters) or bool(characters.min() > ord(" ") and characters.max() < 0x80)
 
 
 def as_categories(cells: pa.Array) -> pa.Array:
@@ -43,16 +71,24 @@ def as_categories(cells: pa.Array) -> pa.Array:
 
 
 def as_numbers(cells: pa.Array) -> Read:
+    for some in (cells, pc.if_else(pc.equal(cells, ""), None, cells)):
+        with suppress(pa.ArrowInvalid):
+            pc.cast(some[:FEW_CELLS], pa.float64())  # fails at once for texts, where a cast of all cells is slow
+            return _floats(pc.cast(some, pa.float64())), np.zeros(len(cells), bool)
+    return _by_value(_as_numbers, cells)
+
+
+def _as_numbers(cells: pa.Array) -> Read:
     known = _known(pc.utf8_lower(cells))
-    try:
-        return _floats(pc.cast(known, pa.float64())), np.zeros(len(cells), bool)
-    except pa.ArrowInvalid:
-        is_number = pc.match_substring_regex(known, _NUMBER)
-        values = pc.cast(pc.if_else(is_number, known, None), pa.float64())
-        return _floats(values), _mask(pc.invert(is_number))
+    is_number = pc.match_substring_regex(known, _NUMBER)
+    return _floats(pc.cast(pc.if_else(is_number, known, None), pa.float64())), _mask(pc.invert(is_number))
 
 
 def as_flags(cells: pa.Array) -> Read:
+    return _by_value(_as_flags, cells)
+
+
+def _as_flags(cells: pa.Array) -> Read:
     known = _known(pc.utf8_lower(cells))
     values = pc.case_when(pc.make_struct(pc.is_in(known, pa.array(TRUE)), pc.is_in(known, pa.array(FALSE))), 1.0, 0.0)
     found = _floats(values)
@@ -61,6 +97,10 @@ def as_flags(cells: pa.Array) -> Read:
 
 def as_days(cells: pa.Array) -> Read:
     """Days since 1970, in UTC, of dates and times in ISO 8601 such as 2026-11-28 or 2026-11-28T17:30:00+01:00."""
+    return _by_value(_as_days, cells)
+
+
+def _as_days(cells: pa.Array) -> Read:
     known = _known(pc.utf8_lower(cells), cells)
     for kind in _INSTANTS:
         try:
@@ -76,6 +116,14 @@ def as_days(cells: pa.Array) -> Read:
 
 READERS: dict[str, Callable[[pa.Array], Read]] = {"number": as_numbers, "date": as_days, "flag": as_flags}
 """By the type of the column."""
+
+
+def _by_value(read: Callable[[pa.Array], Read], cells: pa.Array) -> Read:
+    """The same as `read(cells)`, which sees each different cell once."""
+    encoded = cells.dictionary_encode("encode")
+    values, is_bad = read(encoded.dictionary)
+    indices = as_numpy(encoded.indices)
+    return values[indices], is_bad[indices]
 
 
 def _day(cell: str | None) -> float:

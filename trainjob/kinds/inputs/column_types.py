@@ -1,31 +1,36 @@
-"""Finds the types of a table's columns, in one pass over the training rows."""
+"""Finds the types of a table's columns in the training rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from trainjob.api import Dataset
 from trainjob.api.dataset import ColumnType
-from trainjob.data.read.chunking import Mapper, group_parts
-from trainjob.data.read.counted_reading import counted, read_part
-from trainjob.data.read.rows import SourcePart, as_text, leave_out
+from trainjob.data.arrays import as_numpy
+from trainjob.data.first_pass.survey import LabelReader, Survey, T, Translation
+from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, leave_out
 from trainjob.errors import DataError
-from trainjob.kinds.inputs.cells import as_categories, as_days, as_flags, as_numbers, trimmed
+from trainjob.kinds.inputs.cells import Read, as_categories, as_days, as_flags, as_numbers, cells_of, read_cells
+from trainjob.kinds.target import Target
 
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
 MOST_WORDS = 10_000
 """Different values of a column that are counted."""
+FIRST_ROWS = 10_000
 FEW_WORDS = 20
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
 _CODE, _WHOLE = r"^[+-]?0\d", r"^[+-]?\d+$"
 EXACT = 2**53
 """From here on, different whole numbers are the same float64."""
+_DIGIT_NEAR_START = r"(?s)^.{0,3}\d"
 _LOOKS_LIKE_NUMBER = r"^[^\pL]{0,3}\d[\d.,' ]*[.,]\d+[^\pL]{0,3}$|^[+-]?\p{Sc} ?\d+$|^[+-]?\d+ ?[\p{Sc}%]$"
 
 
@@ -49,26 +54,34 @@ class Found:
     ends: tuple[float, float] | None = None
     """First and last cell of a column that counts upwards in steps of one; NaN of one that does not."""
 
-    def add(self, cells: pa.Array) -> None:
-        """Counts further cells, without blanks around them."""
-        names = as_categories(cells)
-        numbers, is_other = as_numbers(cells)
-        found = Found(len(cells) - names.null_count, int(np.sum(~np.isnan(numbers))), int(np.sum(is_other)))
-        found.has_codes = bool(pc.any(pc.match_substring_regex(cells, _CODE)).as_py())
-        if (is_large := np.isfinite(numbers) & (np.abs(numbers) >= EXACT)).any():
-            large = cells.filter(pa.array(is_large))
-            found.has_codes |= bool(pc.any(pc.match_substring_regex(large, _WHOLE)).as_py())
+    def add(self, cells: pa.Array, read: Read) -> None:
+        """Counts further cells, without blanks around them, which `as_numbers` has read."""
+        numbers, is_other = read
+        filled = pc.sum(pc.not_equal(cells, "")).as_py() or 0
+        found = Found(filled, int(np.sum(~np.isnan(numbers))), int(np.sum(is_other)))
         if found.others:
-            found.dates = int(np.sum(~np.isnan(as_days(cells)[0])))
-            found.flags = int(np.sum(~np.isnan(as_flags(cells)[0]) & is_other))
-            looks_like_number = pc.match_substring_regex(cells, _LOOKS_LIKE_NUMBER).to_numpy(zero_copy_only=False)
-            found.like_numbers = int(np.sum(looks_like_number.astype(bool) & is_other))
-        if len(cells):
+            found._count_values(cells)
+        if self.words is not None:
+            cells = pc.unique(cells)
+            found.words = set(as_categories(cells).drop_null().to_pylist())
+        found.has_codes = self.has_codes or _has_codes(cells, numbers)
+        if len(numbers):
             counts = bool((np.diff(numbers) == 1).all())
             found.ends = (float(numbers[0]), float(numbers[-1])) if counts else (np.nan, np.nan)
-        if self.words is not None:
-            found.words = set(pc.unique(names.drop_null()).to_pylist())
         self.merge(found)
+
+    def _count_values(self, cells: pa.Array) -> None:
+        """Counts dates, flags and what looks like a number, each different cell once."""
+        counted = pc.value_counts(cells)
+        values, times = counted.field("values"), as_numpy(counted.field("counts"))
+        is_other = as_numbers(values)[1]
+        self.dates = int(np.sum(times[~np.isnan(as_days(values)[0])]))
+        self.flags = int(np.sum(times[~np.isnan(as_flags(values)[0]) & is_other]))
+        is_near = pc.fill_null(pc.match_substring_regex(values, _DIGIT_NEAR_START), False)
+        is_near = is_near.to_numpy(zero_copy_only=False) & is_other
+        if is_near.any():  # as the other pattern takes long to compile
+            near = pc.match_substring_regex(values.filter(pa.array(is_near)), _LOOKS_LIKE_NUMBER)
+            self.like_numbers = int(np.sum(times[is_near][near.to_numpy(zero_copy_only=False)]))
 
     def merge(self, later: "Found") -> None:
         """Adds the types found in the cells that follow."""
@@ -80,8 +93,9 @@ class Found:
         self.like_numbers += later.like_numbers
         self.has_codes |= later.has_codes
         if self.words is not None:
-            words = None if later.words is None else self.words | later.words
-            self.words = words if words is not None and len(words) <= MOST_WORDS else None
+            self.words.update(later.words or ())
+            if later.words is None or len(self.words) > MOST_WORDS:
+                self.words = None
         if self.ends is None or later.ends is None:
             self.ends = self.ends or later.ends
         else:
@@ -113,20 +127,51 @@ class Found:
         return "category", ""
 
 
-def find_types(names: Sequence[str], parts: Sequence[SourcePart], mapped: Mapper) -> dict[str, Found]:
-    """The types found in each column, in all readable rows."""
-    found = {name: Found() for name in names}
-    tasks = group_parts(parts)
-    for some in counted(mapped(partial(_find, names=list(names)), tasks), tasks):
-        for name, each in some.items():
-            found[name].merge(each)
+def _has_codes(cells: pa.Array, numbers: np.ndarray) -> bool:
+    """Whether some of the cells are codes. `numbers` float64 [n] are those of all cells."""
+    if pc.any(pc.match_substring_regex(cells, _CODE)).as_py():
+        return True
+    is_large = np.isfinite(numbers) & (np.abs(numbers) >= EXACT)
+    return bool(is_large.any() and _has_large_whole_number(cells))
+
+
+def _has_large_whole_number(cells: pa.Array) -> bool:
+    is_large = np.abs(as_numbers(cells)[0]) >= EXACT  # of different cells, where these are fewer
+    return bool(pc.any(pc.match_substring_regex(cells.filter(pa.array(is_large)), _WHOLE)).as_py())
+
+
+@dataclass
+class TypeFinder:
+    """A LabelReader that also finds the types of columns."""
+
+    labels: LabelReader
+    found: dict[str, Found]
+    """By column; others are not looked at."""
+
+    def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray | None]:
+        add_rows(self.found, rows)
+        return self.labels.read(rows, on_bad)
+
+    def merge(self, later: "TypeFinder") -> Translation:
+        for name, each in later.found.items():
+            self.found[name].merge(each)
+        return self.labels.merge(later.labels)
+
+    def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> tuple[Survey[T], Target]:
+        return self.labels.fit(survey, dataset, bad)
+
+
+def first_types(names: Sequence[str], parts: Sequence[SourcePart]) -> dict[str, Found]:
+    """The types found in the first rows, which usually are those of all."""
+    found, rows_seen = {name: Found() for name in names}, 0
+    for rows in chain.from_iterable(part.read(names, leave_out) for part in parts):
+        add_rows(found, rows)
+        rows_seen += len(rows.table)
+        if rows_seen >= FIRST_ROWS:
+            break
     return found
 
 
-def _find(parts: list[SourcePart], names: list[str]) -> dict[str, Found]:
-    found = {name: Found() for name in names}
-    for part in parts:
-        for rows in read_part(part, names, leave_out):
-            for name, each in found.items():
-                each.add(trimmed(as_text(rows.table[name], name, rows.where)))
-    return found
+def add_rows(found: Mapping[str, Found], rows: Rows) -> None:
+    for name, each in found.items():
+        each.add(cells_of(rows, name), read_cells(rows, name, "number"))

@@ -25,7 +25,7 @@ PLAIN_CELLS = 20_000_000
 """Cells that a baseline learns from."""
 EXCERPT_CHARACTERS = 1000
 """Characters of a row that are kept beside its prediction."""
-_BETWEEN = "\x1f"
+BETWEEN = "\x1f"
 """Separates cells: a control character that no text contains."""
 
 
@@ -61,10 +61,10 @@ class TableInput:
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """The cells of all columns."""
-        return table_contents(table, self.columns, where)
+        return joined_cells([_cells(table, name, where) for name in self.columns])
 
     def is_empty(self, content: bytes) -> bool:
-        return not content.strip(_BETWEEN.encode())
+        return not content.strip(BETWEEN.encode())
 
     def check(self, rows: Rows) -> None:
         self.raw(rows.table, rows.where)
@@ -164,10 +164,9 @@ class TableInput:
         return cls([TableColumn.load(each) for each in state["columns"]])
 
 
-def table_contents(table: pa.Table, columns: Sequence[str], where: Callable[[int], str]) -> list[bytes]:
-    """The cells of these columns of each row."""
-    cells = [_cells(table, name, where) for name in columns]
-    joined = pc.binary_join_element_wise(*cells, _BETWEEN, null_handling="replace", null_replacement="")
+def joined_cells(columns: Sequence[pa.Array]) -> list[bytes]:
+    """The cells of each row, between separators."""
+    joined = pc.binary_join_element_wise(*columns, BETWEEN, null_handling="replace", null_replacement="")
     return joined.cast(pa.binary()).to_pylist()
 
 
