@@ -33,7 +33,7 @@ def test_the_thresholds_of_the_best_checkpoint_are_kept_with_the_model(tmp_path:
         "model": {"textClassifier": {"encoder": ENCODER, "maxLength": 16}},
         "dataset": {**sets, "text": ["text"], "label": "tags", "loader": "dataLoader"},
         "training": {"epochs": 2, "batchSize": 16},
-        "checkpoints": {"metric": "validation_f1"},
+        "checkpoints": {"metric": "validation_micro_f1"},
         "workers": {"count": 2},
         "baselines": {},
         "storage": {"uri": "runs"},

@@ -20,6 +20,8 @@ METRICS: dict[str, Direction] = {
 }
 """Precision, recall and F1 are macro averages. With several labels a row, accuracy counts rows whose labels are all
 right."""
+LABEL_METRICS: dict[str, Direction] = {"validation_micro_f1": "max", "validation_average_precision": "max"}
+"""Metrics of rows with several labels alone."""
 SCORES = ("trainjob.evaluation.scores.classes:ClassificationScores",)
 SCORES_OF_LABELS = (*SCORES, "trainjob.evaluation.scores.labels:LabelsScores")
 """Also for rows with several labels."""

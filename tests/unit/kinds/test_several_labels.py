@@ -31,6 +31,7 @@ from trainjob.errors import UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.label_estimates import LabelJudge, name_lists
 from trainjob.evaluation.scores.labels import LabelsScores, choose_thresholds, labels_scores
+from trainjob.kinds import KINDS
 from trainjob.kinds.targets.several_labels import SeveralLabels
 from trainjob.models import build
 from trainjob.predictor import Predictor
@@ -153,6 +154,25 @@ def test_the_loss_is_that_of_pytorch_with_the_weights_of_positives(weights: Any,
         positives = torch.tensor([(target.rows - count) / count for count in target.counts])
     expected = torch.nn.BCEWithLogitsLoss(pos_weight=positives)(logits, labels)
     assert found.mean().item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_every_metric_of_the_scores_can_choose_a_checkpoint() -> None:
+    labels, probabilities = labels_and_probabilities(60, 3)
+    found = labels_scores(["a", "b", "c"], labels, probabilities, [0.5] * 3, 1.0).as_metrics("validation")
+    for kind in ("textClassifier", "imageClassifier"):
+        assert {*found, "train_loss"} == set(KINDS[kind].metrics)
+
+
+def test_a_metric_of_several_labels_is_refused_where_rows_have_one(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        rows = [{"text": f"{word} {number}", "tags": word} for word in ("sun", "rain") for number in range(20)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    document = spec_of(tmp_path) | {"checkpoints": {"metric": "validation_micro_f1"}}
+    fitted = fit(spec := TrainJobSpec.model_validate(document))
+    with pytest.raises(
+        UserError, match=r"spec\.checkpoints\.metric: validation_micro_f1 is for rows with several labels"
+    ):
+        fitted.preprocessor.target.objective(spec, build(spec.model, fitted.preprocessor))
 
 
 def test_weights_name_exactly_the_labels(data: Path) -> None:

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from trainjob.api import TrainJobSpec
+from trainjob.errors import UserError
 from trainjob.evaluation import ClassificationScores, Confusion, classification_scores
 from trainjob.evaluation.predictions import kept_classes, ranked_table
+from trainjob.kinds.classifier import LABEL_METRICS
 from trainjob.kinds.targets.class_losses import SampleLosses, classifier_of, distilled_losses, sample_losses
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import Classifier
@@ -49,7 +51,13 @@ class Classification:
     unit: None = None
 
     def __init__(self, spec: TrainJobSpec, target: OneClass, module: Classifier[Any]) -> None:
-        """Raises UserError if the class weights do not name exactly the classes of the data."""
+        """Raises UserError if the class weights do not name exactly the classes of the data, or checkpoints are chosen
+        by a metric of several labels."""
+        if (metric := spec.checkpoints.metric) in LABEL_METRICS:
+            raise UserError(
+                f"spec.checkpoints.metric: {metric} is for rows with several labels, and these have one each; choose "
+                "another, such as validation_f1"
+            )
         self._classes, self._probabilities = target.classes, module.probabilities
         self._sample_losses = sample_losses(spec.model, target)
         distillation = spec.training.distillation

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from trainjob.kinds.classifier import METRICS, SCORES_OF_LABELS, Classifier
+from trainjob.kinds.classifier import LABEL_METRICS, METRICS, SCORES_OF_LABELS, Classifier
 from trainjob.kinds.facts import TABLES, Columns, Facts
 from trainjob.kinds.text_network import TextNetwork
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_predictor
@@ -25,7 +25,7 @@ class TextClassifier(TextNetwork, Classifier):
                 ("label", "labels"): "is required by model.textClassifier: the column that holds the label",
             },
         ),
-        metrics=METRICS,
+        metrics=METRICS | LABEL_METRICS,
         abilities=frozenset({"tuning", "distillation", "sharding", "compression", "pruning"}),
         usual_baselines=("mostFrequent", "tfidf"),
         other_baselines=("languageModel",),
