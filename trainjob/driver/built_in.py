@@ -43,8 +43,8 @@ KEPT_BYTES = 256 * 2**20
 CACHE_SHARE = 0.25
 """The fraction of this machine's free memory that the first pass may fill with rows for the second pass."""
 
-_LOCAL_MODULES = ("trainjob.worker.train", "ray.tune", "torch.utils.tensorboard.writer")
-"""Modules that local workers import in any case: their own, one that Ray Train needs, and one that rank 0 needs."""
+_LOCAL_MODULES = ("torch._dynamo", "torch.utils.tensorboard.writer")
+"""Modules of PyTorch that local workers import later: an optimizer needs the first, rank 0 the second."""
 
 _TOO_LARGE_FOR_ELASTIC = (
     "spec.workers.minimum: there are more training rows than workers keep in memory "
@@ -254,4 +254,5 @@ def run_job_on_ray(job: WorkerJob, datasets: Datasets | None) -> Outcome | None:
 def _worker_modules(spec: TrainJobSpec) -> list[str]:
     """Modules that workers import and that do not import Ray. transformers takes seconds, so it is among them only for
     models that need it."""
-    return ["trainjob.data", "trainjob.evaluation", *load_kind(spec.model.facts.field).worker_modules(spec.model.kind)]
+    kind = load_kind(spec.model.facts.field)
+    return ["trainjob.worker.train", type(kind).__module__, *kind.worker_modules(spec.model.kind)]

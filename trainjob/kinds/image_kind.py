@@ -72,4 +72,4 @@ class ImageKind(Kind):
         return pretrained.load(folder, images)
 
     def worker_modules(self, spec: ImageNetwork) -> list[str]:
-        return [] if spec.pretrained is None else ["trainjob.kinds.image_classifier.pretrained"]
+        return [f"trainjob.kinds.image_classifier.{'network' if spec.pretrained is None else 'pretrained'}"]

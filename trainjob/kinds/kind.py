@@ -70,5 +70,5 @@ class Kind(Protocol):
         return self.load(folder, fitted_input)
 
     def worker_modules(self, spec: Any) -> list[str]:
-        """Modules that workers import while the data is prepared, because they import transformers, which is slow."""
-        return []
+        """Modules of its network, which workers import while the data is prepared."""
+        ...

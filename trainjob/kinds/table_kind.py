@@ -56,3 +56,6 @@ class TableKind(Kind):
 
     @abstractmethod
     def load(self, folder: Path, table: TableInput) -> "Trainable[Any]": ...
+
+    def worker_modules(self, spec: Any) -> list[str]:
+        return [type(self).__module__.removesuffix("kind") + "network"]

@@ -1,4 +1,4 @@
-"""Workers as processes of this machine, without a Ray cluster: Ray Train's local mode under torchrun's environment."""
+"""Workers as processes of this machine, without Ray, in the environment that torchrun would give them."""
 
 import pickle
 import socket
@@ -48,7 +48,7 @@ class LocalWorkers:
         self._scratch.__exit__(kind, error, trace)
 
     def run(self, work: Callable[[], Any]) -> Any:
-        """Calls `work` in every worker, within Ray Train, and returns what rank 0 returned.
+        """Calls `work` in every worker, in a process group of all, and returns what rank 0 returned.
 
         Raises the exception of the first worker to fail, and WorkerError if a worker's process died.
         """

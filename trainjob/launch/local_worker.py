@@ -1,4 +1,4 @@
-"""One worker process of this machine: calls the function that it finds in a folder, within Ray Train's local mode.
+"""One worker process of this machine: calls the function that it finds in a folder, in a process group of all ranks.
 
 `python -m trainjob.launch.local_worker FOLDER`, or forked by `launch.fast.fork_server`. The rank is in the environment,
 as with torchrun; the result is written to the folder.
@@ -10,6 +10,7 @@ import pickle
 import select
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,19 +33,25 @@ def result_file(folder: Path, rank: int) -> Path:
 def main(folder: Path) -> NoReturn:
     faulthandler.enable()
     threading.Thread(target=_die_with_driver, daemon=True).start()
-    from ray.train import RunConfig, ScalingConfig
-    from ray.train.torch import TorchTrainer
-
     result = result_file(folder, int(os.environ["RANK"]))
     try:
-        trainer = TorchTrainer(
-            pickle.loads(work_file(folder).read_bytes()),
-            scaling_config=ScalingConfig(num_workers=0),  # pyrefly: ignore[bad-argument-type]
-            run_config=RunConfig(name="local"),  # pyrefly: ignore[bad-argument-type]
-        )
-        _finish(result, trainer.fit().return_value, None)  # pyrefly: ignore[missing-attribute]
+        _finish(result, _with_other_ranks(pickle.loads(work_file(folder).read_bytes())), None)
     except Exception as error:
         _finish(result, None, error)
+
+
+def _with_other_ranks(work: Callable[[], Any]) -> Any:
+    """Calls `work` in a process group of all ranks, with a GPU of its own if there are any."""
+    import torch
+    from torch import distributed
+
+    has_gpu = torch.cuda.is_available()
+    distributed.init_process_group("nccl" if has_gpu else "gloo")
+    if has_gpu:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    value = work()
+    distributed.destroy_process_group()
+    return value
 
 
 def _finish(file: Path, value: Any, error: Exception | None) -> NoReturn:

@@ -1,10 +1,8 @@
 """Chooses the device of a worker, and checks that the GPUs that a TrainJob asks for exist and can be used."""
 
 import re
-from collections.abc import Callable
 
 import torch
-from ray.train.torch import get_device
 
 from trainjob.api import TrainJobSpec
 from trainjob.api.trainjob import Workers
@@ -26,8 +24,8 @@ def check_gpus(workers: Workers, found: int) -> None:
     )
 
 
-def device_of(workers: Workers, given: Callable[[], torch.device] = get_device) -> torch.device:
-    """The device of this worker: the CPU if `workers.gpus` is 0, or else the GPU that `given` returns.
+def device_of(workers: Workers) -> torch.device:
+    """The device of this worker: the CPU if `workers.gpus` is 0, or else the process's current GPU.
 
     Raises UserError if PyTorch can use no GPU.
     """
@@ -35,7 +33,7 @@ def device_of(workers: Workers, given: Callable[[], torch.device] = get_device) 
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise UserError(f"spec.workers.gpus is 1 and a worker has no GPU that PyTorch can use ({_why_no_gpu()})")
-    device = given()
+    device = torch.device("cuda", torch.cuda.current_device())
     check_kernels(torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device))
     return device
 

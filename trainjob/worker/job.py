@@ -39,20 +39,15 @@ class WorkerJob:
     evaluates: bool = True
     """Whether to evaluate the best checkpoint; otherwise there is no outcome."""
 
-    @property
-    def in_ray_train(self) -> bool:
-        """Whether Ray Train has started the workers; the only worker of a trial may be a process of Ray Tune's."""
-        return isinstance(self.driver, Address)
-
 
 def run_worker_job(job: WorkerJob) -> "Outcome | Stopped | None":
     """Runs a job on one worker. On rank 0, returns the outcome, or Stopped if training was told to stop."""
-    import ray.train
-
     from trainjob.worker.distributed import rank
 
     with captured(LogTarget(job.run, job.attempt), rank()):
         if job.examples is None:
+            import ray.train
+
             ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
         with quick_imports():
             from trainjob.worker.train import train_and_score

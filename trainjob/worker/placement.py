@@ -1,16 +1,16 @@
 """Distributes a model over the workers: a copy on each, or weights, gradients and optimizer state sharded over them."""
 
+import os
 import sys
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-import ray.train
 import torch
-from ray.train.torch import prepare_model
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard
+from torch.nn.parallel import DistributedDataParallel
 
 from trainjob.api import Model
 from trainjob.api.training import Training
@@ -46,9 +46,7 @@ def build_for(model: Model, training: Training, preprocessor: Preprocessor, devi
     return build(model, preprocessor)
 
 
-def to_device_or_shard(
-    module: Trainable[Any], training: Training, device: torch.device, *, in_ray_train: bool
-) -> nn.Module:
+def to_device_or_shard(module: Trainable[Any], training: Training, device: torch.device) -> nn.Module:
     """Moves the model to the device, or shards it, by `training.sharding`. Returns the module to call instead of it.
     Raises UserError if the network or the precision does not allow it."""
     if training.activation_checkpointing:
@@ -61,7 +59,10 @@ def to_device_or_shard(
     is_bfloat16 = resolve_precision(training.precision, device) == torch.bfloat16
     if device.type == "cuda" and is_bfloat16 and not training.activation_checkpointing:
         module.round_weights()  # is not known to be faster on CPUs
-    return prepare_model(module, device, parallel_strategy_kwargs=DDP) if in_ray_train else module
+    if world_size() == 1:
+        return module
+    gpu: dict[str, Any] = {"device_ids": [device], "output_device": device} if device.type == "cuda" else {}
+    return DistributedDataParallel(module, **gpu, **DDP)
 
 
 def shard(module: Trainable[Any], training: Training, device: torch.device, shape: tuple[int, int]) -> nn.Module:
@@ -120,7 +121,7 @@ def _mesh(device_type: str, shape: tuple[int, int], backend: str | None) -> Devi
 
 def _ranks_per_node() -> list[int]:
     """The number of ranks on each rank's node, ordered by rank."""
-    return gather_on_all(ray.train.get_context().get_local_world_size())
+    return gather_on_all(int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def bytes_of(module: nn.Module) -> int:

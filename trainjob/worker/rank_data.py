@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-
-import ray.data
-import ray.train
+from typing import TYPE_CHECKING
 
 from trainjob.data import Examples
 from trainjob.data.batches.batch import Batch
@@ -21,6 +19,9 @@ from trainjob.data.batches.loaders import (
 )
 from trainjob.worker.job import WorkerJob
 from trainjob.worker.shared_rows import read_once_per_node
+
+if TYPE_CHECKING:
+    from ray.data import DataIterator
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ def _kept_sets(job: WorkerJob) -> Callable[[str], Examples]:
     return cache(lambda name: read_once_per_node(lambda: read_whole(_dataset_shard(name))))
 
 
-def _dataset_shard(name: str) -> ray.data.DataIterator:
+def _dataset_shard(name: str) -> "DataIterator":
+    import ray.train
+
     shard = ray.train.get_dataset_shard(name)
     assert shard is not None
     return shard

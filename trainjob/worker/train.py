@@ -5,7 +5,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import ray
 import torch
 
 from trainjob.data import Fitted
@@ -106,8 +105,7 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
 
 
 def _stopped(reporter: Reporter, sender: Sender | Direct | None) -> Stopped | None:
-    node = ray.get_runtime_context().get_node_id() if is_leaving() else None
-    nodes = gather_on_rank_0(node)
+    nodes = gather_on_rank_0(_own_node() if is_leaving() else None)
     if nodes is None or sender is None:
         return None
     reporter.restarting()
@@ -115,9 +113,15 @@ def _stopped(reporter: Reporter, sender: Sender | Direct | None) -> Stopped | No
     return Stopped(leaving=[node for node in nodes if node is not None])
 
 
+def _own_node() -> str:
+    import ray
+
+    return ray.get_runtime_context().get_node_id()
+
+
 def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: Reporter, scratch: Path) -> Trainer:
     spec, preprocessor = job.spec, job.fitted.preprocessor
-    workers, device = world_size(), _device(job)
+    workers, device = world_size(), device_of(spec.workers)
     training = spec.training
     cached = from_cache(not is_local_rank_0())
     with local_rank_0_first(), cached, local_model(spec, weights=True) as model_here:
@@ -130,7 +134,7 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
     data = load_rank_data(job, shard)
     if data.training_rows < workers:
         raise UserError(too_few_rows(data.training_rows, workers, job.fitted))
-    model = to_device_or_shard(module, training, device, in_ray_train=job.in_ray_train)
+    model = to_device_or_shard(module, training, device)
 
     def on_rows_scored(name: str, rows: int) -> None:
         reporter.scored(name, rows * workers, job.fitted.rows.get(name, 0))
@@ -156,16 +160,6 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
     trainer = Trainer(inputs)
     seed(training.seed + 1 + rank)  # last: some libraries draw numbers when they are imported
     return trainer
-
-
-def _device(job: WorkerJob) -> torch.device:
-    """The device that Ray Train has chosen. In a process of Ray Tune's that trains by itself, Ray Train cannot be
-    asked."""
-    return (
-        device_of(job.spec.workers)
-        if job.in_ray_train
-        else device_of(job.spec.workers, lambda: torch.device("cuda", 0))
-    )
 
 
 def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:

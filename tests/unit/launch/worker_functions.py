@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-import ray.train
 import torch
 from torch import distributed
 
@@ -16,9 +15,8 @@ from trainjob.errors import Diverged
 
 def introduce() -> dict[str, Any]:
     """Rank 0's command line and session, and rank, process and parent of all ranks."""
-    context = ray.train.get_context()
-    everybody: list[Any] = [None] * context.get_world_size()
-    distributed.all_gather_object(everybody, (context.get_world_rank(), os.getpid(), os.getppid()))
+    everybody: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(everybody, (distributed.get_rank(), os.getpid(), os.getppid()))
     return {
         "everybody": everybody,
         "command": Path("/proc/self/cmdline").read_text().split("\0"),
@@ -37,13 +35,13 @@ def own_and_all_memory() -> tuple[int, int]:
 
 
 def fail_on_rank_1_while_rank_0_waits() -> None:
-    if ray.train.get_context().get_world_rank() == 0:
+    if distributed.get_rank() == 0:
         time.sleep(600)
     raise Diverged("rank 1 is at fault")
 
 
 def killed_on_rank_1() -> None:
-    if ray.train.get_context().get_world_rank() == 1:
+    if distributed.get_rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
 

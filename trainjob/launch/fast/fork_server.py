@@ -27,8 +27,6 @@ SECONDS_FOR_OTHERS = 2.0
 """Time for the other workers to fail, too, once one has failed."""
 
 WORKER = "trainjob.launch.local_worker"
-RAY_TRAIN = "ray.train.torch"
-"""Imported by `WORKER` when it runs."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class WorkerGroup:
 def main() -> None:
     answers = _reserve_standard_output()
     with quick_imports():
-        for module in (WORKER, RAY_TRAIN, *sys.argv[1:]):
+        for module in (WORKER, *sys.argv[1:]):
             import_module(module)
     may_fork = is_safe_to_fork()
     for line in sys.stdin.buffer:
