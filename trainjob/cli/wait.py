@@ -39,7 +39,8 @@ def wait(
             say(f"{job.full_name}: {wanted}")
             return
         if job.has_ended:
-            say(f"{job.full_name}: {job.phase_and_reason}: {job.status.message or ''}".rstrip(": "), error=True)
+            message = " ".join((job.status.message or "").split())
+            say(f"{job.full_name}: {job.phase_and_reason}: {message}".rstrip(": "), error=True)
             raise typer.Exit(1)
     say(
         f"{name} was not {wanted} within {timeout}; `trainjob describe {name}{repeated(context, namespace)}` shows why",

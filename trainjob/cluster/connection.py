@@ -285,7 +285,7 @@ def _status_of(answer: bytes) -> dict[str, Any]:
 
 
 def _missing_permission(verb: str, resource: Resource, namespace: str | None) -> str:
-    where = f"in the namespace {namespace}" if namespace is not None else "in all namespaces"
+    where = f"in the namespace {namespace}" if namespace is not None else "at the cluster scope"
     option = f"-n {namespace}" if namespace is not None else "-A"
     return (
         f"you may not {verb} {resource.full_name} {where}: ask its administrator for that permission "
