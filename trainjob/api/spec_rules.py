@@ -10,7 +10,7 @@ from trainjob.api.expressions import Expression, any_of, escaped, given, number,
 from trainjob.api.tracking import Tracker
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Step, candidates, steps_to
 from trainjob.kinds import KINDS, kinds_with
-from trainjob.kinds.facts import Facts
+from trainjob.kinds.facts import WHY_NOT, Ability, Facts
 from trainjob.kinds.text_network import Encoder
 
 if TYPE_CHECKING:
@@ -53,9 +53,15 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _is_for(field: str, kinds: Sequence[str], unset: Expression) -> SpecRule:
+def _is_for(field: str, kinds: Sequence[str], unset: Expression, why: str = "") -> SpecRule:
     """A field may be set only for some kinds of model."""
-    return SpecRule(field, f"is for {_listed(kinds)}", unset | _one_of_kinds(kinds))
+    message = f"is for {_listed(kinds)}" + (f": {why}" if why else "")
+    return SpecRule(field, message, unset | _one_of_kinds(kinds))
+
+
+def _needs(ability: Ability, field: str, unset: Expression) -> SpecRule:
+    """A field may be set only for kinds of model with an ability."""
+    return _is_for(field, kinds_with(ability), unset, WHY_NOT[ability])
 
 
 def _rules_of_kind(kind: Facts) -> Iterator[SpecRule]:
@@ -234,7 +240,7 @@ SPEC_RULES: tuple[SpecRule, ...] = (
         "needs at least 2 workers (workers.count) to share the model",
         ~value("training.sharding").is_one_of("full") | ~(value("workers.count") <= number(1)),
     ),
-    _is_for("training.sharding", kinds_with("sharding"), _IS_WHOLE),
+    _needs("sharding", "training.sharding", _IS_WHOLE),
     SpecRule("training.compile", "cannot be combined with training.sharding", _IS_WHOLE | ~value("training.compile")),
     SpecRule("training.cpuOffload", "needs training.sharding", ~value("training.cpuOffload") | ~_IS_WHOLE),
     _is_for("training.activationCheckpointing", kinds_with("sharding"), ~value("training.activationCheckpointing")),
@@ -244,8 +250,8 @@ SPEC_RULES: tuple[SpecRule, ...] = (
         "needs training.distillation, whose teacher labels these rows",
         ~given("dataset?.unlabelled") | given("training.distillation"),
     ),
-    _is_for("training.distillation", kinds_with("distillation"), ~given("training.distillation")),
-    _is_for("tuning", kinds_with("tuning"), ~given("tuning")),
+    _needs("distillation", "training.distillation", ~given("training.distillation")),
+    _needs("tuning", "tuning", ~given("tuning")),
     *(_tuned_part(step, inside) for step, inside in _TUNED_PARTS.items()),
     SpecRule(
         "tuning.parameters",

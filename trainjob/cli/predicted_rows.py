@@ -137,10 +137,8 @@ def _cascade(run: "Folder", preprocessor: "Preprocessor", threshold: float) -> "
     from trainjob.kinds import KINDS
 
     if "languageModel" not in KINDS[preprocessor.kind].baselines:
-        nouns = f"{preprocessor.input.noun}s"
-        raise UserError(
-            f"--cascade asks a language model, which only classifies texts; {run.uri} is a model for {nouns}"
-        )
+        noun = KINDS[preprocessor.kind].noun
+        raise UserError(f"--cascade asks a language model, which only classifies texts; {run.uri} is a {noun}")
     from trainjob.baselines.cascade import LanguageModelCascade
     from trainjob.evaluation.paired import ClassJudge
     from trainjob.runs.model import run_folder_of

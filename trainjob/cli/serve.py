@@ -52,7 +52,9 @@ def serve(
         folder = replace(folder, uri=os.path.abspath(folder.uri))
     chosen = model_folder(folder, variant)
     if is_language_model(chosen):
-        raise UserError(f"{run} is a language model; only classifiers are served")
+        raise UserError(
+            f"{run} is a language model, which continues texts, and serving answers rows: use `trainjob predict`"
+        )
     if manifest:
         print(_manifest(folder, variant, overrides), end="")
         return

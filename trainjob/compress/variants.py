@@ -25,6 +25,7 @@ from trainjob.data.read.rows import row_number
 from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
 from trainjob.kinds import KINDS, kinds_with
+from trainjob.kinds.facts import WHY_NOT
 from trainjob.models import load_model, save_model
 from trainjob.models.onnx import FILE
 from trainjob.report.render import write_report
@@ -68,7 +69,7 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
     facts = contents.job.spec.model.facts
     if "compression" not in facts.abilities:
         kinds = listed([KINDS[name].noun for name in kinds_with("compression")])
-        raise UserError(f"{run.uri} is a {facts.noun}, and cannot be compressed; these can: {kinds}")
+        raise UserError(f"{run.uri} is a {facts.noun}; compression is for {kinds}: {WHY_NOT['compression']}")
     if steps.prune is not None and "pruning" not in facts.abilities:
         raise UserError(f"--prune removes heads and channels of a text encoder: this model is a {facts.noun}")
     if steps.onnx or steps.int8:

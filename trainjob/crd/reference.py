@@ -15,6 +15,8 @@ from trainjob.crd.definition import trainjob_schema
 from trainjob.crd.kubernetes_types import Schema
 from trainjob.crd.rules import rules_of
 from trainjob.crd.schema import kubernetes_type
+from trainjob.kinds import KINDS
+from trainjob.kinds.facts import WHY_NOT
 from trainjob.schema.base import OneOf, StrictModel
 
 _INTRODUCTION = """\
@@ -26,6 +28,14 @@ follow each table.
 
 Generated from the TrainJob type by `python -m trainjob.crd`.
 """
+_ABILITIES = ("tuning", "distillation", "compression", "pruning", "sharding", "serving", "cascade")
+_ABILITIES_INTRODUCTION = """\
+## What each kind of model supports
+
+All kinds train on any number of workers and are compared by `trainjob compare`. All but `function` are scored
+by `trainjob evaluate` and applied by `trainjob predict`. `trainjob serve` is for kinds that answer rows; a cascade
+(`trainjob predict --cascade`) asks a language model for one class of a text.
+"""
 _WIDTH = 120
 _KUBERNETES = "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.34/#{}-v1-core"
 
@@ -34,8 +44,25 @@ def reference() -> str:
     """The page, in Markdown."""
     properties = trainjob_schema(defaults_everywhere=True)["properties"]
     sections = [_INTRODUCTION, *_section("spec", TrainJobSpec, properties["spec"])]
+    sections += [_abilities()]
     sections += _section("status", TrainJobStatus, properties["status"])
     return "\n".join(sections)
+
+
+def _abilities() -> str:
+    """A table of the kinds of model and what each of them supports."""
+    rows = [f"| {' | '.join(['', *_ABILITIES])} |", f"|{'---|' * (len(_ABILITIES) + 1)}"]
+    for kind in KINDS.values():
+        supported = {
+            *kind.abilities,
+            *(["serving"] if not (kind.is_users_loop or "generation" in kind.abilities) else []),
+            *(["cascade"] if "languageModel" in kind.baselines else []),
+        }
+        rows.append(
+            f"| `model.{kind.field}` | {' | '.join('yes' if each in supported else '' for each in _ABILITIES)} |"
+        )
+    reasons = [f"- {ability}: {why}." for ability, why in WHY_NOT.items()]
+    return "\n".join([_ABILITIES_INTRODUCTION, *rows, "", "Why not the others:", "", *reasons, ""])
 
 
 def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[str]:

@@ -9,6 +9,14 @@ Direction = Literal["min", "max"]
 Ability = Literal["tuning", "distillation", "sharding", "compression", "pruning", "generation"]
 """Operations that a kind's models support. "sharding" also includes activation checkpointing; "generation" models
 continue texts instead of predicting something for a row."""
+WHY_NOT: dict[Ability, str] = {
+    "tuning": "a search compares models that trainjob trains on rows with answers",
+    "distillation": "the teacher's probabilities of the classes are what is learned from it",
+    "sharding": "for other kinds, each worker has a copy of the model",
+    "compression": "its smaller models answer with the logits of classes",
+    "pruning": "it removes heads and channels of a text encoder",
+}
+"""Why other kinds lack an ability."""
 SCRATCH_RATE = 1e-3
 """Default learning rate of a network trained from scratch."""
 TABLES = ("csv", "jsonl", "parquet")

@@ -215,7 +215,7 @@ def test_a_server_that_refuses_leaves_no_table(tmp_path: Path, texts: Path) -> N
 
 @pytest.mark.parametrize(
     ("kind", "message"),
-    [("text", "has no language model to ask"), ("image", "only classifies texts; .* a model for images")],
+    [("text", "has no language model to ask"), ("image", "only classifies texts; .* is a classifier of images")],
 )
 def test_where_there_is_no_language_model(
     tmp_path: Path, kind: str, message: str, request: pytest.FixtureRequest
