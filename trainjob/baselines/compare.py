@@ -9,6 +9,7 @@ import numpy as np
 from trainjob.api import TrainJob
 from trainjob.baselines.cascade import curve
 from trainjob.baselines.cheap import HeldOutPredictions, predict_held_out
+from trainjob.baselines.importance import importance_of_columns
 from trainjob.baselines.rows import Sampled, sample
 from trainjob.data import Fitted
 from trainjob.data.read.csv_injection import PROBABILITY
@@ -48,6 +49,7 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
         of_rows=held.of_rows,
         model=fitted.preprocessor.target.judge.estimates(held.labels, model.predicted),
         baselines=baselines,
+        importance=importance_of_columns(run, fitted.preprocessor, held),
     )
     write_comparison(run, comparison)
     return comparison

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,4 +112,18 @@ class Input(Protocol):
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Writes the files that lie beside preprocessor.json, and returns the fields of preprocessor.json."""
+        ...
+
+
+@runtime_checkable
+class SeparateColumns(Protocol):
+    """An input whose prepared rows are values of one column or another, so that each column can be shuffled alone."""
+
+    @property
+    def values_of_columns(self) -> dict[str, list[int]]:
+        """The positions of each column's values in a prepared row."""
+        ...
+
+    def prepared(self, plain: "pa.Table") -> "np.ndarray":
+        """Prepared rows, [n, values], of what `Input.plain` returned for them."""
         ...

@@ -19,6 +19,7 @@ from trainjob.report.charts import remarks as chart_remarks
 from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
 from trainjob.report.data import class_facts, data_table
 from trainjob.report.held_out import HeldOut, read_held_out, read_validated
+from trainjob.report.importance import importance_view
 from trainjob.report.mistakes import mistakes_view
 from trainjob.report.reliability import HEADINGS as HEADINGS_OF_BINS
 from trainjob.report.reliability import reliability_view
@@ -81,6 +82,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "headings": headings(run.comparison) if run.comparison else (),
         "comparison_table": comparison_table(run.comparison) if run.comparison else [],
         "remarks": remarks(run.comparison) if run.comparison else [],
+        "importance": importance_view(run.comparison) if run.comparison else None,
         "cascade_headings": CASCADE_HEADINGS,
         "cascade_table": cascade_table(cascade) if cascade else [],
         "cascade_remark": CASCADE_REMARK,

@@ -64,6 +64,29 @@ class Baseline(StrictModel, Generic[Estimates, Ahead]):
     """Seconds that it took."""
 
 
+class ColumnImportance(StrictModel):
+    """How much the model relies on a column."""
+
+    column: str
+    """Its name."""
+    drop: Estimate
+    """How much worse the main score becomes when the column is shuffled: the mean of the repeats, and of their 95 %
+    bootstrap intervals."""
+
+
+class Importance(StrictModel):
+    """Permutation importance of the columns of a table."""
+
+    rows: int
+    """Rows whose cells were shuffled, drawn at random of those that were compared."""
+    repeats: int
+    """Number of times that each column was shuffled."""
+    columns: list[ColumnImportance] = []
+    """The most important first."""
+    error: str = ""
+    """Why it could not be computed."""
+
+
 class Comparison(StrictModel, Generic[Estimates, Ahead]):
     """The model and the baselines on the same rows."""
 
@@ -77,6 +100,8 @@ class Comparison(StrictModel, Generic[Estimates, Ahead]):
     """The trained model's score on them."""
     baselines: list[Baseline[Estimates, Ahead]]
     """In the order of `spec.baselines`."""
+    importance: Importance | None = None
+    """The importance of each column; None for models that read no table, and in files of earlier versions."""
 
 
 def read_comparison(run: Folder, facts: Facts) -> Comparison | None:

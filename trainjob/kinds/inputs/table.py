@@ -79,14 +79,32 @@ class TableInput:
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """The numbers of each row, then its categories, list<float32>."""
-        numbers, categories = list[np.ndarray](), list[np.ndarray]()
-        for column, values in zip(self.read, self.raw(table, where), strict=True):
-            if column.categories is not None:
-                categories += values
-            for feature, each in zip(column.numbers, values, strict=False):
-                numbers.append(feature.transform(each))
-        rows = np.stack([*numbers, *categories], axis=1, dtype=np.float32, casting="unsafe")
+        rows = self._values([each for column in self.raw(table, where) for each in column])
         return as_lists(rows.reshape(-1), np.full(len(rows), rows.shape[1], np.int64))
+
+    def prepared(self, plain: pa.Table) -> np.ndarray:
+        return self._values([column.to_numpy() for column in plain.columns])
+
+    def _values(self, raw: Sequence[np.ndarray]) -> np.ndarray:
+        """The numbers and the categories of each row, float32 [n, N + M], of the raw values of all columns."""
+        numbers, categories, values = list[np.ndarray](), list[np.ndarray](), iter(raw)
+        for column in self.read:
+            numbers += [feature.transform(next(values)) for feature in column.numbers]
+            if column.categories is not None:
+                categories.append(next(values))
+        return np.stack([*numbers, *categories], axis=1, dtype=np.float32, casting="unsafe")
+
+    @property
+    def values_of_columns(self) -> dict[str, list[int]]:
+        found, number, category = dict[str, list[int]](), 0, len(self.levels)
+        for column in self.read:
+            if column.categories is not None:
+                found[column.name] = [category]
+                category += 1
+            else:
+                found[column.name] = list(range(number, number + len(column.numbers)))
+                number += len(column.numbers)
+        return found
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:
         """`numbers` float32 [n, N] and `categories` int64 [n, M], where there are some."""

@@ -1,0 +1,108 @@
+"""Permutation importance: how much worse a model's main score becomes when one column of a table is shuffled."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.baselines.rows import Sampled, drawn
+from trainjob.data import Preprocessor
+from trainjob.data.batches.examples import Examples
+from trainjob.data.read.csv_injection import PREDICTION
+from trainjob.doing import DOING
+from trainjob.evaluation.estimates import Estimate, Judge
+from trainjob.kinds.input import SeparateColumns
+from trainjob.runs.comparison import ColumnImportance, Importance
+from trainjob.runs.files import MODEL
+from trainjob.runs.model import local_copy
+from trainjob.storage import Folder
+
+REPEATS = 5
+MOST_ROWS, FEWEST_ROWS = 1000, 50
+MOST_WORK, WORK_OF_ROW = 5_000_000, 50
+"""Limit for the work of all passes, about 30 seconds of one core: a row's is that of its values and this many more."""
+BATCH = 256
+
+Predict = Callable[[np.ndarray], np.ndarray]
+"""Predictions [n, ...], as labels are read, of prepared rows [n, values]."""
+
+
+def importance_of_columns(run: Folder, preprocessor: Preprocessor, held: Sampled) -> Importance | None:
+    """The importance of each column to the run's model, on a sample of held-out rows. None for an input without
+    separate columns. An error is part of the result, because the training has succeeded."""
+    table = preprocessor.input
+    if not isinstance(table, SeparateColumns):
+        return None
+    columns = table.values_of_columns
+    work_of_row = REPEATS * len(columns) * (WORK_OF_ROW + sum(map(len, columns.values())))
+    most = min(MOST_ROWS, MOST_WORK // work_of_row)
+    if most < FEWEST_ROWS:
+        return Importance(rows=0, repeats=REPEATS, error=f"it takes too long for {len(columns):,} columns")
+    chosen = drawn(len(held.rows), most, seed=0)
+    try:
+        assert isinstance(held.values, pa.Table)
+        rows, labels = table.prepared(held.values.take(pa.array(chosen))), held.labels[chosen]
+        found = drops(
+            _predictions_of(run, preprocessor), rows, labels, columns, orders(len(rows)), preprocessor.target.judge
+        )
+        importances = [ColumnImportance(column=name, drop=drop) for name, drop in found]
+    except Exception as error:
+        return Importance(rows=len(chosen), repeats=REPEATS, error=str(error) or type(error).__name__)
+    return Importance(rows=len(chosen), repeats=REPEATS, columns=sorted(importances, key=lambda each: -each.drop.value))
+
+
+def orders(rows: int) -> np.ndarray:
+    """A random order of the rows for each repeat, int64 [REPEATS, n]; the same in every run."""
+    random = np.random.default_rng(0)
+    return np.stack([random.permutation(rows) for _ in range(REPEATS)])
+
+
+def drops(
+    predict: Predict,
+    rows: np.ndarray,
+    labels: np.ndarray,
+    columns: dict[str, list[int]],
+    orders: np.ndarray,
+    judge: Judge,
+) -> Iterator[tuple[str, Estimate]]:
+    """How much worse the main score becomes when the values of each of the `columns` are put in other orders, int64
+    [repeats, n]: the mean of the repeats. `rows` are prepared, [n, values], and `columns` the positions of their
+    values."""
+    intact = predict(rows)
+    DOING.begin("importance of the columns", len(columns))
+    for number, (name, positions) in enumerate(columns.items(), start=1):
+        leads = list[Estimate]()
+        for order in orders:
+            shuffled = rows.copy()
+            shuffled[:, positions] = rows[np.ix_(order, positions)]
+            leads.append(judge.lead(labels, intact, predict(shuffled)).main)
+        value, low, high = np.mean([(lead.value, lead.low, lead.high) for lead in leads], axis=0).tolist()
+        yield name, Estimate(value=value, low=low, high=high)
+        DOING.reach(number)
+
+
+def _predictions_of(run: Folder, preprocessor: Preprocessor) -> Predict:
+    """The predictions of a run's model."""
+    import torch
+
+    from trainjob.models import load_model
+
+    with local_copy(run / MODEL) as folder:
+        model, _ = load_model(folder, only_to_answer=True)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = model.to(device).eval()
+    target = preprocessor.target
+
+    @torch.inference_mode()
+    def predict(rows: np.ndarray) -> np.ndarray:
+        outputs = list[torch.Tensor]()
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            offsets = np.arange(len(part) + 1, dtype=np.int64) * rows.shape[1]
+            inputs = preprocessor.input.batch(Examples(part.reshape(-1), offsets))
+            outputs.append(model(**{name: torch.from_numpy(each).to(device) for name, each in inputs.items()}).cpu())
+        answers = target.answer(torch.cat(outputs), model)
+        assert answers is not None
+        return target.judge.values(answers[PREDICTION])
+
+    return predict

@@ -1,0 +1,70 @@
+"""How much a run's model relies on each column of a table: a table and a picture."""
+
+from dataclasses import dataclass
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from trainjob.evaluation.estimates import ScoreEstimates
+from trainjob.formatting import count
+from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, inline_svg
+from trainjob.runs.comparison import ColumnImportance, Comparison
+
+MOST_DRAWN = 20
+LONGEST_NAME = 30
+CORRELATED = (
+    "Of columns that tell the same, each may seem unimportant, because the model still has the other: this measures "
+    "what this model relies on, not what a column has to do with the label."
+)
+
+
+@dataclass(frozen=True)
+class ImportanceView:
+    """What the template shows."""
+
+    headings: tuple[str, str]
+    table: list[tuple[str, str]]
+    """A line for each column, with a cell for each heading."""
+    pictures: list[Picture]
+    sentences: list[str]
+
+
+def importance_view(comparison: Comparison) -> ImportanceView | None:
+    """None where no importance was computed, such as for texts and images."""
+    found, model = comparison.importance, comparison.model
+    if found is None:
+        return None
+    headings = ("Column", f"{model.main}, worse by")
+    if found.error:
+        return ImportanceView(headings, [], [], [f"The importance of the columns was not computed: {found.error}."])
+    drawn = f", drawn at random of {count(comparison.of_rows)}" if found.rows < comparison.of_rows else ""
+    how = (
+        f"How much worse {model.main} becomes when the cells of one column are shuffled: the mean of {found.repeats} "
+        f"times, on {count(found.rows)} {comparison.set_name} rows{drawn}; in brackets the mean of their 95 % "
+        "bootstrap intervals."
+    )
+    lines = [(each.column, each.drop.in_words("+.4f")) for each in found.columns]
+    return ImportanceView(headings, lines, [_picture(found.columns[:MOST_DRAWN], model)], [how, CORRELATED])
+
+
+def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Picture:
+    """Bars with intervals, the most important column first."""
+    places, drops = range(len(columns)), [each.drop for each in columns]
+    with rc_context(STYLE):
+        figure = Figure(figsize=(7, 0.6 + 0.25 * len(columns)), facecolor="none", layout="constrained")
+        axes = figure.add_subplot(facecolor="none")
+        axes.barh(places, [drop.value for drop in drops], color=SERIES[0], height=0.6)
+        axes.hlines(places, [drop.low for drop in drops], [drop.high for drop in drops], color=INK, linewidth=1.2)
+        axes.axvline(0, color=GRID, linewidth=0.8)
+        axes.set_yticks(places, [_short(each.column) for each in columns])
+        axes.invert_yaxis()
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(GRID)
+        axes.tick_params(colors=INK, length=0)
+        svg = inline_svg(figure, "importance")
+    values = "; ".join(f"{each.column}: {each.drop.in_words('+.4f')}" for each in columns)
+    return Picture(f"{model.main}, worse by, of the {len(columns)} most important columns", svg, f"{values}.")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
