@@ -1,6 +1,7 @@
 """A classifier of the rows of a table: types of columns, what is learned of them, training and predictions."""
 
 import csv
+import gzip
 import json
 import random
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 import torch
 from pyarrow.csv import read_csv, write_csv
+from pyarrow.parquet import write_table
 from typer.testing import CliRunner
 
 from predictor_runs import make_run
@@ -121,6 +123,25 @@ def test_types_are_those_of_all_rows_not_of_the_first(tmp_path: Path) -> None:
     assert sum(fitted.rows.values()) == 16_000
     given, _ = fitted_on(file, columns=types(table), features=table.columns)
     assert given.contents == fitted.contents
+
+
+def test_rows_are_the_same_however_they_are_stored_and_divided_into_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = write_customers(tmp_path / "rows.csv", 300, city={n: f"{n}" for n in range(90)}).read_text().splitlines()
+    whole, table = fitted_on(tmp_path / "rows.csv")
+    (tmp_path / "parts").mkdir()
+    for number in range(3):
+        text = "\n".join([lines[0], *lines[1 + 100 * number : 101 + 100 * number]])
+        (tmp_path / "parts" / f"{number}.csv.gz").write_bytes(gzip.compress(text.encode()))
+    write_table(read_csv(tmp_path / "rows.csv"), tmp_path / "rows.parquet", row_group_size=70)
+    monkeypatch.setattr("trainjob.data.read.chunking.TASK_BYTES", 1)  # a task for each file
+    for file in (tmp_path / "parts", tmp_path / "rows.parquet"):
+        fitted, same = fitted_on(file)
+        if file.suffix != ".parquet":  # which spells numbers and flags in its own way
+            assert (fitted.contents, fitted.split, same) == (whole.contents, whole.split, table)
+        assert types(same) == types(table)
+        assert [column.categories for column in same.read] == [column.categories for column in table.read]
 
 
 def test_a_column_that_is_constant_in_the_sample_leaves_the_split_alone(
