@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import random
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,21 @@ def test_a_column_that_is_constant_in_the_sample_leaves_the_split_alone(
     fitted, table = fitted_on(file)
     assert table.columns == ["value"]
     assert {name: len(rows) for name, rows in prepare_examples(spec_of(file), fitted).items()} == fitted.rows
+
+
+def test_a_column_whose_other_values_are_all_set_aside_leaves_nothing_to_learn_from(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"  # equal rows are on one side, so the training rows have one value
+    file.write_text("\n".join(["value,label", *(f"{1 if n % 5 else 2.5},{n % 2}" for n in range(100))]))
+    with pytest.raises(DataError, match=r"no column can be learned from: value \(the same in every training row\)"):
+        fit(spec_of(file))
+
+
+def test_numbers_near_the_largest_are_read_without_a_warning(tmp_path: Path) -> None:
+    file = write_customers(tmp_path / "rows.csv", income=dict(enumerate(["1e308", "-1e308", "inf", "inf", "-inf"])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, table = fitted_on(file)
+    assert types(table)["income"] == "number"
 
 
 def test_cells_that_are_no_numbers_are_named_by_row(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ class Found:
             found.words = set(as_categories(cells).drop_null().to_pylist())
         found.has_codes = self.has_codes or _has_codes(cells, numbers)
         if len(numbers):
-            counts = bool((np.diff(numbers) == 1).all())
+            with np.errstate(over="ignore", invalid="ignore"):  # of infinite and very large numbers
+                counts = bool((np.diff(numbers) == 1).all())
             found.ends = (float(numbers[0]), float(numbers[-1])) if counts else (np.nan, np.nan)
         self.merge(found)
 

@@ -37,8 +37,6 @@ def fit_table(
     scanned = scan_table(dataset, names, left_out, labels, train, seed, mapped)
     while True:
         names = used(scanned.types)
-        if not names:
-            raise nothing_left(dataset, left_out)
         try:
             survey, target = fit_target(dataset, scanned.survey, scanned.labels, scanned.bad)
         except DataError:
@@ -53,8 +51,11 @@ def fit_table(
             break
         # Later passes do not read these columns: the hashes of the rows must do without them, too.
         left_out |= dict.fromkeys(constant, "the same in every training row")
+        types = with_type(scanned.types, constant, "ignore")
+        if not used(types):
+            raise nothing_left(dataset, left_out)
         begin_reading([train])
-        scanned = scan_typed(with_type(scanned.types, constant, "ignore"), [], dataset, labels, train, seed, mapped)
+        scanned = scan_typed(types, [], dataset, labels, train, seed, mapped)
     bad.merge(scanned.bad)
     telling = [name for name, each in zip(names, cells, strict=True) if tells(each, answers)]
     table = TableInput([column for column in columns if column is not None])
