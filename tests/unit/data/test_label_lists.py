@@ -198,3 +198,12 @@ def test_each_label_has_its_share_of_the_validation_rows(tmp_path: Path) -> None
     assert fitted.rows["validation"] == pytest.approx(200, abs=5)
     np.testing.assert_allclose(validation / (train + validation), 0.2, atol=0.03)
     assert len({tuple(each) for each in has_label.tolist()}) > len(several(fitted).combinations) > 5
+
+
+def test_labels_that_look_alike_are_told(tmp_path: Path) -> None:
+    fitted = fit(spec_of(write_jsonl(tmp_path / "rows.jsonl", [["sport", "café"], ["Sport", "cafe\u0301"]] * 20)))
+    assert fitted.profile is not None
+    [note] = fitted.profile.notes
+    assert note.startswith("labels that differ in case, blanks or invisible characters alone are different labels: ")
+    for name in ['"Sport" (', ' beside "sport" (', ' beside "café" (']:
+        assert name in note

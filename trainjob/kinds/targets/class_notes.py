@@ -38,17 +38,24 @@ def label_notes(classes: Sequence[str], counts: Sequence[int]) -> list[str]:
     return list(_notes(dict(zip(classes, counts, strict=True))))
 
 
+def look_alike_notes(noun: str, rows: dict[str, int]) -> list[str]:
+    """A sentence on names that look alike, if there are any. `noun` says what they name; `rows` are the training
+    rows of each."""
+    groups = [names for names in _alike(rows) if len(names) > 1]
+    if not groups:
+        return []
+    more = f" and {len(groups) - _SHOWN:,} more such groups" if len(groups) > _SHOWN else ""
+    pairs = "; ".join(_shown(names, rows, " beside ") for names in groups[:_SHOWN])
+    return [f"{noun} that differ in case, blanks or invisible characters alone are different {noun}: {pairs}{more}"]
+
+
 def _notes(rows: dict[str, int]) -> Iterator[str]:
     if lists := [name for name in rows if _is_list(name)]:
         yield (
             f"{len(lists):,} of {len(rows):,} classes look like lists or JSON: {_shown(lists, rows)}. Each one is "
             "treated as a separate class: give each row one plain label"
         )
-    groups = [names for names in _alike(rows) if len(names) > 1]
-    if groups:
-        more = f" and {len(groups) - _SHOWN:,} more such groups" if len(groups) > _SHOWN else ""
-        pairs = "; ".join(_shown(names, rows, " beside ") for names in groups[:_SHOWN])
-        yield f"classes that differ in case, blanks or invisible characters alone are different classes: {pairs}{more}"
+    yield from look_alike_notes("classes", rows)
     if combined := _combined(rows):
         yield (
             f"{len(combined):,} of {len(rows):,} classes look like several labels in one: {_shown(combined, rows)}. "

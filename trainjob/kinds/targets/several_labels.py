@@ -18,6 +18,7 @@ from trainjob.errors import listed
 from trainjob.evaluation.label_estimates import LabelJudge, name_lists
 from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.targets.class_baselines import one_vs_rest
+from trainjob.kinds.targets.class_notes import look_alike_notes
 from trainjob.kinds.targets.labels_reply import LabelsReply, labels_replies
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ class SeveralLabels(Target):
             found.append(
                 f"{len(rare):,} of {len(self.names):,} labels have fewer than {FEW_ROWS} training rows: {listed(rare)}"
             )
+        found += look_alike_notes("labels", dict(zip(self.names, self.counts, strict=True)))
         if len(self.names) > 1 and not self.without and sum(self.counts) == self.rows:
             found.append(
                 "every training row has exactly one label: for a classifier that always gives one, write plain names "
