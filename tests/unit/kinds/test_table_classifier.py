@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from pyarrow import parquet
 from pyarrow.csv import read_csv, write_csv
 from pyarrow.parquet import write_table
 from typer.testing import CliRunner
@@ -372,3 +373,19 @@ def test_columns_that_are_called_like_predictions_are_kept(tmp_path: Path) -> No
     written = read_csv(tmp_path / "out.csv")
     assert written["input_prediction"].to_pylist() == ["x", "y", "z"]
     assert set(written["prediction"].to_pylist()) <= {"old", "young"}
+
+
+def test_columns_that_hold_lists_are_told(tmp_path: Path) -> None:
+    rows = [{"age": n % 7, "tags": ["a"] if n == 150 else n % 5, "label": n % 2} for n in range(200)]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    fitted, table = fitted_on(file)
+    assert table.columns == ["age"]
+    assert "columns left out: tags (it holds lists or objects)" in notes_of(fitted)
+    with pytest.raises(DataError, match='line 151: "tags" contains list, not text'):
+        fit(spec_of(file, columns={"tags": "number"}))
+    file = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table({"age": range(40), "tags": [["a"], []] * 20, "label": [0, 1] * 20}), file)
+    with pytest.raises(DataError, match='"tags"'):
+        fit(spec_of(file, columns={"tags": "category"}))
+    assert fitted_on(file, columns={"tags": "ignore", "age": "number"})[1].columns == ["age"]

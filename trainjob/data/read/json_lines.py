@@ -88,6 +88,10 @@ class JSONLinesFile:
 
     def names(self) -> list[str]:
         """Names of the columns that hold no lists or objects on any line, except `nested` ones."""
+        return [name for name, is_plain in self.plain_columns().items() if is_plain]
+
+    def plain_columns(self) -> dict[str, bool]:
+        """For each column, whether it holds no lists or objects on any line or is one of the `nested` ones."""
         plain: dict[str, bool] = {}
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
@@ -95,7 +99,7 @@ class JSONLinesFile:
                 for name, value in self._parse(RowLocation(self.uri, unit, number), text).items():
                     is_plain = name in self.nested or not isinstance(value, (dict, list))
                     plain[name] = plain.get(name, True) and is_plain
-        return [name for name, is_plain in plain.items() if is_plain]
+        return plain
 
     def schema(self) -> pa.Schema:
         """Names and types of the columns in the first rows. Lists and objects of values of several types, which Arrow

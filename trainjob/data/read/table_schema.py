@@ -9,7 +9,8 @@ from trainjob.data.read.tables import CSVFile, ParquetRows
 
 
 def table_schema(part: SourcePart) -> pa.Schema:
-    """The columns of the part's file and of its partition folders. The columns of CSV and JSON Lines are text."""
+    """The columns of the part's file and of its partition folders. The columns of CSV and JSON Lines are text; those
+    of JSON Lines that hold lists or objects on any line are lists of nothing."""
     if isinstance(part, Partition):
         schema = table_schema(part.part)
         for name in part.names:
@@ -19,5 +20,8 @@ def table_schema(part: SourcePart) -> pa.Schema:
         return schema
     if isinstance(part, ParquetRows):
         return part.schema()
-    assert isinstance(part, CSVFile | JSONLinesFile)
+    if isinstance(part, JSONLinesFile):
+        nested = pa.list_(pa.null())
+        return pa.schema([(name, pa.string() if plain else nested) for name, plain in part.plain_columns().items()])
+    assert isinstance(part, CSVFile)
     return pa.schema([(name, pa.string()) for name in part.names()])

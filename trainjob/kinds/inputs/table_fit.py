@@ -78,9 +78,13 @@ def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str
     for field in schema:
         if field.name == dataset.label:
             continue
-        if not field.name or field.name.startswith("__index_level_"):
+        if field.name in (dataset.columns or {}):
+            names.append(field.name)
+        elif not field.name or field.name.startswith("__index_level_"):
             left_out[field.name or '""'] = "an index that pandas wrote"
-        elif pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
+        elif pa.types.is_nested(field.type):
+            left_out[field.name] = "it holds lists or objects"
+        elif pa.types.is_binary(field.type):
             left_out[field.name] = f"it holds {field.type}"
         else:
             names.append(field.name)
