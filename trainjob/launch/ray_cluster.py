@@ -95,9 +95,9 @@ def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> 
     """Joins the cluster or starts one, without printing; its processes will have imported `modules` and PyTorch.
 
     Raises TransientError if the cluster cannot be joined or does not start."""
+    environment = runtime_environment(threads, modules, own_cluster=is_own_cluster())  # starts to import them
     import ray
 
-    environment = runtime_environment(threads, modules, own_cluster=is_own_cluster())
     if on_cluster():
         try:
             ray.init(runtime_env=environment, log_to_driver=False, logging_level=logging.ERROR)
