@@ -5,7 +5,7 @@ from typing import Any
 
 from trainjob.baselines.rows import Sampled
 from trainjob.baselines.table_features import categorical
-from trainjob.models.trees import as_matrix
+from trainjob.models.precomputed import as_matrix
 
 ROUNDS, PATIENCE = 2000, 50
 """Most trees for each class; fitting stops if the validation loss has not fallen for the second number of trees."""

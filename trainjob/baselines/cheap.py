@@ -2,15 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trainjob.baselines.boosting import fitted_trees
 from trainjob.baselines.rows import Sampled
-from trainjob.baselines.table_features import linear_features
+from trainjob.baselines.table_features import LinearFeatures
+from trainjob.data import Preprocessor
 from trainjob.kinds.target import Target
-from trainjob.models.trees import as_matrix
+from trainjob.models.linear import save_linear
+from trainjob.models.precomputed import as_matrix
+from trainjob.models.trees import save_trees
 
 MOST_FEATURES = 50_000
 FEW_ROWS = 1000
@@ -31,8 +36,8 @@ class HeldOutPredictions:
     """Remarks for the user."""
     tokens: np.ndarray | None = None
     """Input and output tokens of a language model for each of these rows, int64 [n, 2]; None for other baselines."""
-    trees: Any = None
-    """The LightGBM Booster that made them; None for other baselines."""
+    save: Callable[[Preprocessor, Path], None] | None = None
+    """Writes the model that made them into a folder; None where it is not kept."""
 
 
 def tfidf(train: Sampled, held: Sampled) -> tuple[Any, Any]:
@@ -74,10 +79,12 @@ def texts(train: Sampled, held: Sampled) -> tuple[Any, Any]:
 FEATURES: dict[str, Callable[[Sampled, Sampled], tuple[Any, Any]]] = {
     "tfidf": tfidf,
     "pixels": pixels,
-    "linear": linear_features,
     "knownStrings": texts,
 }
 """The features [n, f] of the training rows and of the held-out rows for a linear model, by the baseline's name."""
+
+
+LEARNED_FROM_TABLES = ("linear", "lightgbm")
 
 
 def predict_held_out(
@@ -85,18 +92,22 @@ def predict_held_out(
 ) -> HeldOutPredictions:
     """The predictions of boosting, of a linear model on FEATURES or, of another name, of one that looks at no row.
     `validation` reads the rows by which boosting is stopped."""
-    trees = None
+    save: Callable[[Preprocessor, Path], None] | None = None
     if name == "lightgbm":
         trees = fitted_trees(target.tree_objective, train, validation())
         guesses = target.boosted(target.tree_outputs(trees.predict(as_matrix(held.values))))
-        is_sample = len(train.rows) < train.of_rows
-    elif name not in FEATURES:
-        guesses, is_sample = target.constant(len(held.labels)), False
+        save = partial(save_trees, trees)
+    elif name == "linear":
+        features = LinearFeatures(train.values)
+        held_features = features.transform(held.values)
+        guesses = target.linear(features.of_training, train.labels, held_features, held.labels)
+        if guesses.weights is not None:
+            save = partial(save_linear, features.arrays(*guesses.weights))
+    elif name in FEATURES:
+        train_features, held_features = FEATURES[name](train, held)
+        guesses = target.linear(train_features, train.labels, held_features, held.labels)
     else:
-        features, held_features = FEATURES[name](train, held)
-        guesses, is_sample = (
-            target.linear(features, train.labels, held_features, held.labels),
-            len(train.rows) < train.of_rows,
-        )
+        guesses = target.constant(len(held.labels))
+    is_sample = len(train.rows) < train.of_rows and (name in FEATURES or name in LEARNED_FROM_TABLES)
     notes = [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"] if is_sample else []
-    return HeldOutPredictions(guesses.predicted, guesses.probabilities, np.arange(len(held.labels)), notes, trees=trees)
+    return HeldOutPredictions(guesses.predicted, guesses.probabilities, np.arange(len(held.labels)), notes, save=save)

@@ -17,7 +17,6 @@ from trainjob.doing import DOING
 from trainjob.errors import DataError, UserError
 from trainjob.evaluation.paired import ClassJudge
 from trainjob.kinds.target import Target
-from trainjob.models.trees import save_trees
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.runs.files import FITTED, MODEL
 from trainjob.runs.model import write_variant
@@ -78,9 +77,9 @@ def _computed(
         rows = held.rows[baseline.row_indices]
         stored = target.judge.table(rows, baseline.predicted, baseline.probabilities, baseline.tokens)
         write_predictions(run, name, stored)
-        if baseline.trees is not None:
+        if baseline.save is not None:
             with scratch_folder() as folder:
-                save_trees(baseline.trees, fitted.preprocessor, folder)
+                baseline.save(fitted.preprocessor, folder)
                 write_variant(folder, run, name)
     except Exception as error:  # whatever it is, the training has succeeded and the other baselines may
         return Baseline(name=name, error=str(error) or type(error).__name__)
@@ -90,7 +89,7 @@ def _computed(
         standing=target.judge.estimates(labels, baseline.predicted),
         lead=target.judge.lead(labels, model.predicted[baseline.row_indices], baseline.predicted),
         notes=baseline.notes,
-        variant=baseline.trees is not None,
+        variant=baseline.save is not None,
         cascade=curve(job.spec.baselines, labels, model, baseline, target.width),
         seconds=time.perf_counter() - since,
     )

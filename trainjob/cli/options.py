@@ -13,7 +13,8 @@ Variant = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Use this variant of the run's model: a smaller one, made by `trainjob compress`, or `lightgbm`.",
+        help="Use this variant of the run's model: a smaller one, made by `trainjob compress`, or a baseline: "
+        "`lightgbm` or `linear`.",
     ),
 ]
 Overrides = Annotated[

@@ -25,6 +25,9 @@ class Guesses(NamedTuple):
     """[n, ...], as labels are read."""
     probabilities: "np.ndarray | None" = None
     """The probabilities of these predictions, float32 [n]; None if it has none."""
+    weights: "tuple[np.ndarray, np.ndarray] | None" = None
+    """The weights [f, width] and intercepts [width] of a linear model with outputs as a network has them; None where it
+    cannot be kept."""
 
 
 class Target(Protocol):

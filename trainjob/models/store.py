@@ -17,7 +17,7 @@ from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.errors import UserError
 from trainjob.kinds import KINDS
 from trainjob.kinds.registry import load_kind
-from trainjob.models import onnx, trees
+from trainjob.models import linear, onnx, trees
 from trainjob.models.trainable import Trainable
 
 
@@ -97,6 +97,8 @@ def _model_in(
         assert preprocessor is not None, "its file is there"
         if model_type == trees.MODEL_TYPE:
             return trees.load_trees(folder, preprocessor)
+        if model_type == linear.MODEL_TYPE:
+            return linear.load_linear(folder, preprocessor)
         is_graph = model_type == onnx.MODEL_TYPE
         module: Any = onnx.OnnxClassifier(folder) if is_graph else _saved(folder, preprocessor, only_to_answer)
         return module.eval(), preprocessor

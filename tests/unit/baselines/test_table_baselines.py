@@ -21,7 +21,7 @@ from trainjob.baselines.rows import sample
 from trainjob.data import Fitted
 from trainjob.errors import UserError
 from trainjob.evaluate import evaluate
-from trainjob.models.trees import as_matrix
+from trainjob.models.precomputed import as_matrix
 from trainjob.predictor import Predictor
 from trainjob.report.baselines import better_baseline
 from trainjob.report.render import write_report
@@ -78,6 +78,9 @@ def test_they_are_those_of_scikit_learn_and_lightgbm(
         linear.fit(features, y)
     expected = linear.predict(transformer.transform(with_kinds[1]).astype(np.float32))
     check(found["linear"], read_predictions(run, "linear"), ty, expected)
+    kept = Predictor.load(run.uri, variant="linear").predict_proba(read_csv(tumors / "test.csv"))
+    of_scikit_learn = linear.predict_proba(transformer.transform(with_kinds[1]).astype(np.float32))
+    np.testing.assert_allclose(kept, of_scikit_learn, atol=1e-6)
 
     codes = [np.array([KINDS_OF_CELLS.index(name) for name in names]) for names in (kinds, test_kinds, val_kinds)]
     trees: Any = lightgbm.LGBMClassifier(n_estimators=2000, learning_rate=0.05, random_state=0, verbosity=-1)
@@ -147,3 +150,34 @@ def test_boosted_trees_are_kept_as_a_variant_that_answers_as_in_the_report(
     (Path(run.uri) / "variants/lightgbm/lightgbm.txt").write_text("tree\n")
     with pytest.raises(UserError, match=r"the model is damaged: lightgbm\.txt"):
         Predictor.load(run.uri, variant="lightgbm")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_linear_model_is_kept_as_a_variant_that_answers_as_in_the_report(
+    tmp_path: Path, tumors: Path, classes: int
+) -> None:
+    """With missing numbers, infinity, and categories that the training rows do not have."""
+    for name in ("train", "test"):
+        with (tumors / f"{name}.csv").open() as file:
+            header, *rows = csv.reader(file)
+        for index, row in enumerate(rows):
+            row[0] = "" if index % 5 == 0 else row[0]
+            row[1] = "inf" if index % 50 == 1 else row[1]
+            row[NUMBERS] = "new" if name == "test" and index % 3 == 0 else row[NUMBERS]
+            row[-1] += " large" if classes == 3 and row[-1] == "malignant" and index % 2 else ""
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([header, *rows])
+    job, run = write_run(tmp_path, "table", tmp_path)
+    found: list[Any] = compare_with_baselines(job, run, ["mostFrequent", "linear"]).baselines
+    assert [(each.error, each.variant) for each in found] == [("", False), ("", True)]
+    stored, predictor = read_predictions(run, "linear"), Predictor.load(run.uri, variant="linear")
+    answers = predictor.answers(read_csv(tmp_path / "test.csv"))
+    assert answers["prediction"].to_pylist() == stored["prediction"].to_pylist()
+    np.testing.assert_allclose(answers["probability"].to_numpy(), stored["probability"].to_numpy(), atol=1e-6)
+    assert len(predictor.classes) == classes
+    assert len(set(answers["prediction"].to_pylist())) == classes
+    scores: Any = evaluate(run, str(tmp_path / "test.csv"), "linear")
+    assert scores.accuracy == pytest.approx(found[1].standing.accuracy.value, abs=1e-12)
+    assert sorted(file.name for file in (Path(run.uri) / "variants/linear").iterdir()) == [
+        "config.json", "digests.json", "model.safetensors", "preprocessor.json",
+    ]  # fmt: skip

@@ -30,7 +30,7 @@ from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.numbers import NumberScores, number_scores
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.models import build, save_model
-from trainjob.models.trees import as_matrix
+from trainjob.models.precomputed import as_matrix
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
@@ -156,6 +156,8 @@ def test_it_is_compared_with_the_mean_ridge_regression_and_boosting(
     best = min(baselines, key=lambda each: each.standing.rmse.value)
     assert f"Prefer {best.name} to this model: its RMSE is better by" in render(run)
 
+    kept = Predictor.load(run.uri, variant="linear").predict(csv.read_csv(data / "test.csv"))
+    assert kept == pytest.approx(linear.tolist(), abs=1e-6)
     kept = Predictor.load(run.uri, variant="lightgbm").predict(csv.read_csv(data / "test.csv"))
     assert kept == pytest.approx(read_predictions(run, "lightgbm")["prediction"].to_pylist(), rel=1e-12)
     scores = evaluate(run, str(data / "test.csv"), "lightgbm")

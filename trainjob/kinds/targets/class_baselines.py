@@ -8,6 +8,8 @@ import numpy as np
 INVERSE_REGULARIZATION = 10.0
 UPDATES = 1e9
 """Limit for the number of weights, beyond which fitting stops: about 5 seconds of one core."""
+LOGIT_OF_ABSENT = -1e4
+"""The logit of a class that the training rows lack: its probability is 0, and its loss finite."""
 FEWEST_EPOCHS, MOST_EPOCHS = 5, 300
 
 
@@ -15,17 +17,18 @@ def one_vs_rest(features: Any, labels: np.ndarray, held: Any) -> np.ndarray:
     """Probabilities of each label, float32 [n, L], of the rows with the features `held`, by a logistic regression for
     each label, from labels [m, L]."""
     count = labels.shape[1]
-    columns = [logistic_regression(features, labels[:, index], held, 2, count)[:, 1] for index in range(count)]
+    columns = [logistic_regression(features, labels[:, index], held, 2, count)[0][:, 1] for index in range(count)]
     return np.stack(columns, axis=1)
 
 
 def logistic_regression(
     features: Any, labels: np.ndarray, held: Any, classes: int, outputs: int | None = None
-) -> np.ndarray:
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
     """Probabilities, float32 [n, C], of the rows with the features `held`; those of a class that the training rows lack
-    are 0. The limit of updates is for as many `outputs`, by default the classes."""
+    are 0. Also weights [f, C] and intercepts [C] of the logits, None where the training rows have one class. The limit
+    of updates is for as many `outputs`, by default the classes."""
     if len(present := np.unique(labels)) == 1:
-        return np.tile((np.arange(classes) == present[0]).astype(np.float32), (held.shape[0], 1))
+        return np.tile((np.arange(classes) == present[0]).astype(np.float32), (held.shape[0], 1)), None
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -38,4 +41,9 @@ def logistic_regression(
         model.fit(features.astype(np.float32), labels)
     probabilities = np.zeros((held.shape[0], classes), np.float32)
     probabilities[:, model.classes_] = model.predict_proba(held.astype(np.float32))
-    return probabilities
+    of_weights = model.classes_ if len(model.classes_) > 2 else model.classes_[1:]
+    weights = np.zeros((features.shape[1], classes), model.coef_.dtype)
+    intercepts = np.full(classes, LOGIT_OF_ABSENT, model.coef_.dtype)
+    intercepts[model.classes_] = 0
+    weights[:, of_weights], intercepts[of_weights] = model.coef_.T, model.intercept_
+    return probabilities, (weights, intercepts)

@@ -167,7 +167,8 @@ class Number(Target):
         from sklearn.linear_model import Ridge
 
         model = Ridge(alpha=REGULARIZATION).fit(features, (labels - self.mean) / self.std)
-        return Guesses(model.predict(held) * self.std + self.mean)
+        weights = (model.coef_[:, None], np.atleast_1d(model.intercept_))
+        return Guesses(model.predict(held) * self.std + self.mean, weights=weights)
 
     @property
     def tree_objective(self) -> dict[str, Any]:

@@ -131,8 +131,8 @@ class OneClass:
         return Guesses(np.full(rows, shares.argmax()), np.full(rows, shares.max()))
 
     def linear(self, features: Any, labels: np.ndarray, held: Any, held_labels: np.ndarray | None = None) -> Guesses:
-        probabilities = logistic_regression(features, labels, held, len(self.classes))
-        return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1))
+        probabilities, weights = logistic_regression(features, labels, held, len(self.classes))
+        return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1), weights)
 
     @property
     def tree_objective(self) -> dict[str, Any]:

@@ -1,0 +1,72 @@
+"""Baselines as models of a run: their outputs are computed when rows are prepared."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from torch import Tensor, nn
+
+from trainjob.data import Preprocessor
+from trainjob.data.arrays import as_lists
+from trainjob.data.batches.examples import Examples
+from trainjob.data.read.rows import Rows, row_number
+from trainjob.kinds.input import Input
+from trainjob.models.classifier import Classifier
+
+Compute = Callable[[Any], np.ndarray]
+"""Outputs as a network has them, float64 [n, width], of what `Input.plain` returns for at least one row."""
+
+
+class PrecomputedInput:
+    """The input of a run's network, but prepared rows are the outputs of a baseline, float64, which reads
+    `Input.plain` instead of what a network takes."""
+
+    value_type: ClassVar[pa.DataType] = pa.float64()
+
+    def __init__(self, table: Input, width: int, compute: Compute) -> None:
+        self._table, self._width, self._compute = table, width, compute
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._table, name)
+
+    def alone(self) -> Self:
+        return self
+
+    def transform(self, table: pa.Table, where: Callable[[int], Any] = row_number) -> pa.Array:
+        plain = self._table.plain(Rows(table, where))
+        outputs = self._compute(plain) if len(plain) else np.empty((0, self._width))
+        return as_lists(outputs.reshape(-1), np.full(len(outputs), self._width, np.int64))
+
+    def batch(self, examples: Examples) -> dict[str, np.ndarray]:
+        return {"outputs": examples.values.reshape(len(examples), -1)}
+
+
+class Precomputed(Classifier[nn.Identity]):
+    """Passes on the outputs that PrecomputedInput has computed."""
+
+    problem_type = "single_label_classification"
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        return outputs
+
+    def save(self, folder: Path) -> None:
+        raise NotImplementedError("the baseline saves itself")
+
+    def save_config(self, folder: Path) -> None:
+        raise NotImplementedError("the baseline saves itself")
+
+
+def precomputed(preprocessor: Preprocessor, compute: Compute) -> tuple[Precomputed, Preprocessor]:
+    """The model whose outputs `compute` returns, and its preprocessor."""
+    inputs: Any = PrecomputedInput(preprocessor.input, preprocessor.target.width, compute)
+    return Precomputed(nn.Identity()), Preprocessor(preprocessor.kind, inputs, preprocessor.target)
+
+
+def as_matrix(table: Any) -> np.ndarray:
+    """The columns of `TableInput.plain`, float64 [n, columns]."""
+    assert isinstance(table, pa.Table)
+    return np.stack([column.to_numpy() for column in table.columns], axis=1, dtype=np.float64, casting="unsafe")
