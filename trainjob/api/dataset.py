@@ -34,10 +34,11 @@ class Source(OneOf):
     `hf://datasets/OWNER/NAME` of the Hugging Face hub, with `@REVISION` after the name for a branch, tag or commit."""
     uris: DataURIs | None = None
     """Several of these instead of `uri`, in any order; no file may be in two of them."""
-    format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
-    """csv (also tab-separated), jsonl (one JSON object per line, or one array of objects), parquet, images (one folder
-    per class) or mnist (IDX files); by default derived from the file extension. csv and jsonl may be compressed (.gz,
-    .bz2, .zst, or .zip with one file). Folders named `name=value` become columns of the tables in them."""
+    format: Literal["csv", "jsonl", "parquet", "conll", "images", "mnist"] | None = None
+    """csv (also tab-separated), jsonl (one JSON object per line, or one array of objects), parquet, conll (a token and
+    its tag per line; the columns are `tokens` and `tags`), images (one folder per class) or mnist (IDX files); by
+    default derived from the file extension. csv, jsonl and conll may be compressed (.gz, .bz2, .zst, or .zip with one
+    file). Folders named `name=value` become columns of the tables in them."""
 
     @property
     def all_uris(self) -> list[str]:

@@ -21,6 +21,8 @@ SCRATCH_RATE = 1e-3
 """Default learning rate of a network trained from scratch."""
 TABLES = ("csv", "jsonl", "parquet")
 """Formats of tables."""
+TAGGED = (*TABLES, "conll")
+"""Formats of texts with spans."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ _ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
+    **dict.fromkeys((".conll", ".bio", ".iob", ".iob2"), "conll"),
     **dict.fromkeys(_IMAGES, "images"),
 }
 _IDX = re.compile(r"idx\d-ubyte")
@@ -52,8 +53,8 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
             "to .csv.zip or .jsonl.zip. Unpack any other, and give the folder"
         )
     raise DataError(
-        f"{listed(uris)}: cannot tell the format from the name; use .csv, .tsv, .jsonl, .json, .parquet, a folder of "
-        "images or IDX files, or set `format`"
+        f"{listed(uris)}: cannot tell the format from the name; use .csv, .tsv, .jsonl, .json, .parquet, .conll, a "
+        "folder of images or IDX files, or set `format`"
     )
 
 

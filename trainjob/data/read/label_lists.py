@@ -40,7 +40,7 @@ def with_flags(dataset: Dataset, parts: Sequence[SourcePart]) -> list[SourcePart
 
 def notation_of(cell: str) -> Notation:
     """The notation of a cell that is not empty."""
-    value = _parsed(cell)
+    value = parsed_cell(cell)
     if isinstance(value, dict) and _CHOICES in value:
         return "choices"
     if value is not None:
@@ -53,7 +53,7 @@ def labels_in(cell: str, notation: Notation) -> list[str]:
     is there twice."""
     if notation == "plain":
         return [cell]
-    names = [part.strip() for part in cell.split(SEPARATOR)] if notation == "separated" else _names(_parsed(cell))
+    names = [part.strip() for part in cell.split(SEPARATOR)] if notation == "separated" else _names(parsed_cell(cell))
     if "" in names:
         raise ValueError("a label is empty")
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -77,7 +77,7 @@ def _name(item: Any) -> str:
     return canonical(str(item).strip())
 
 
-def _parsed(cell: str) -> Any:
+def parsed_cell(cell: str) -> Any:
     """The list, tuple, set or object that is written in JSON or Python; None for anything else."""
     if cell[:1] + cell[-1:] not in ("[]", "{}", "()"):
         return None

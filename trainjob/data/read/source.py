@@ -15,6 +15,7 @@ from fsspec.utils import glob_translate
 from pyarrow import fs
 
 from trainjob.api import Dataset, Source
+from trainjob.data.read.conll import ConllFile
 from trainjob.data.read.formats import common_format, format_of, is_metadata, of_format
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.json_lines import JSONLinesFile
@@ -100,6 +101,8 @@ def _parts(
         return _image_parts(listing.files, listing.uri.rstrip("/"), endpoint, labelled)
     if kind == "csv":
         return [partitioned(CSVFile(file.uri, endpoint, file.size, optional), file.name) for file in listing.files]
+    if kind == "conll":
+        return [partitioned(ConllFile(file.uri, endpoint, file.size, optional), file.name) for file in listing.files]
     return [
         partitioned(JSONLinesFile(file.uri, endpoint, file.size, nested, optional), file.name) for file in listing.files
     ]

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from trainjob.data.read.conll import ConllFile
 from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import SourcePart
@@ -18,7 +19,7 @@ def table_schema(part: SourcePart) -> pa.Schema:
             field = pa.field(name, pa.string())
             schema = schema.append(field) if index < 0 else schema.set(index, field)
         return schema
-    if isinstance(part, ParquetRows):
+    if isinstance(part, ParquetRows | ConllFile):
         return part.schema()
     if isinstance(part, JSONLinesFile):
         nested = pa.list_(pa.null())

@@ -4,12 +4,15 @@ import posixpath
 from collections.abc import Sequence
 
 from trainjob.api import Dataset, Source
+from trainjob.data.read.conll import ConllFile
 from trainjob.data.read.formats import is_metadata
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.image_tables import images_of_tables, named_files
+from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import SourcePart
 from trainjob.data.read.source import images_beside, parts
 from trainjob.errors import DataError, listed, notify
+from trainjob.kinds import KINDS
 
 
 def table_parts(
@@ -20,6 +23,8 @@ def table_parts(
     found = parts(source, endpoint, nested=nested, optional=optional)
     if _are_images(found):
         raise DataError(f"{listed(source.all_uris)} has images, but model.{kind} needs csv, jsonl or parquet")
+    if _are_tagged(found) and "conll" not in KINDS[kind].formats:
+        raise DataError(f"{listed(source.all_uris)} has tokens with tags, which model.tokenClassifier learns")
     return found
 
 
@@ -51,3 +56,8 @@ def _notify_unnamed_images(images: list[SourcePart], beside: list[str], sources:
 
 def _are_images(found: list[SourcePart]) -> bool:
     return isinstance(found[0], ImageFiles | IDXFiles)
+
+
+def _are_tagged(found: list[SourcePart]) -> bool:
+    first = found[0]
+    return isinstance(first.part if isinstance(first, Partition) else first, ConllFile)

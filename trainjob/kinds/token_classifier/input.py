@@ -1,7 +1,7 @@
 """Texts to tokens with their places in the text and, where the spans are known, their tags."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -10,8 +10,13 @@ import pyarrow as pa
 
 from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
-from trainjob.data.read.rows import Rows, row_number
+from trainjob.data.read.conll import TAGS, ConllFile
+from trainjob.data.read.image_tables import ReadTable
+from trainjob.data.read.json_lines import JSONLinesFile
+from trainjob.data.read.partitions import Partition
+from trainjob.data.read.rows import Rows, SourcePart, row_number
 from trainjob.data.read.spans import spans_given
+from trainjob.data.read.token_tags import TokenRows
 from trainjob.kinds.inputs.text import (
     EXCERPT_CHARACTERS,
     FEW_OUTPUTS,
@@ -65,6 +70,11 @@ class SpanInput(TextColumns):
     @property
     def row_bytes(self) -> int:
         return round((4 * self.mean_length + 2) * np.int32().itemsize) + 2 * np.int64().itemsize
+
+    def parts(self, found: Sequence[SourcePart], column: str | None, read: ReadTable) -> Sequence[SourcePart]:
+        """Lists of tokens are joined, as in training."""
+        text = self.columns[0]
+        return [TokenRows(_without_tags(part, text), text, None, read) for part in found]
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         return text_contents(joined_texts(table, self.columns, where))
@@ -130,6 +140,15 @@ class SpanInput(TextColumns):
         """The input that was saved with these fields of preprocessor.json."""
         tokenizer, config = load_tokenizer(folder, None)
         return cls(**state, types=types, tokenizer=tokenizer, tokenizer_config=config)
+
+
+def _without_tags(part: SourcePart, text: str) -> SourcePart:
+    """The part for rows to predict, whose column `text` may list tokens without tags."""
+    if isinstance(part, Partition):
+        return replace(part, part=_without_tags(part.part, text))
+    if isinstance(part, ConllFile):
+        return replace(part, optional=(TAGS,))
+    return replace(part, nested=(text,)) if isinstance(part, JSONLinesFile) else part
 
 
 def token_offsets(text: str, encoding: Any) -> np.ndarray:

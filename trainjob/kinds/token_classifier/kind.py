@@ -9,6 +9,7 @@ from trainjob.data.first_pass.survey import FittedOn
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.rows import SourcePart
+from trainjob.data.read.token_tags import TokenRows
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.kind import Kind
 from trainjob.kinds.token_classifier.fit import fit_spans
@@ -26,8 +27,10 @@ class TokenClassifierKind(Kind):
         return dataset.label
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
-        label = [] if dataset.label is None else [dataset.label]
-        return table_parts(source, endpoint, self.facts.field, nested=label, optional=[] if labelled else label)
+        text, label = dataset.text or [], [] if dataset.label is None else [dataset.label]
+        optional = [] if labelled else label
+        found = table_parts(source, endpoint, self.facts.field, nested=[*text, *label], optional=optional)
+        return [TokenRows(part, text[0], dataset.label) for part in found] if len(text) == 1 else found
 
     def fit(
         self,

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from trainjob.kinds.facts import SCRATCH_RATE, TABLES, Columns, Direction, Facts
+from trainjob.kinds.facts import SCRATCH_RATE, TAGGED, Columns, Direction, Facts
 from trainjob.kinds.text_network import NOT_TUNED, TextNetwork
 from trainjob.kinds.usage import Library, Usage, usage_of_predictor
 
@@ -31,12 +31,14 @@ class TokenClassifier(TextNetwork):
         hub_task="token-classification",
         scores=("trainjob.evaluation.scores.spans:SpanScores",),
         needs_dataset=True,
-        formats=TABLES,
+        formats=TAGGED,
         columns=Columns(
             allowed=("text", "label"),
             required={
-                ("text",): "is required by model.tokenClassifier: the column that holds the text",
-                ("label",): "is required by model.tokenClassifier: the column that holds the spans",
+                ("text",): "is required by model.tokenClassifier: the column that holds the text or its tokens",
+                (
+                    "label",
+                ): "is required by model.tokenClassifier: the column that holds the spans, or a tag of each token",
             },
         ),
         metrics=METRICS,
