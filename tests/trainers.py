@@ -214,7 +214,7 @@ def build_trainer(
     spec, preprocessor = setup.spec, setup.preprocessor
     shard = setup.shard(rank(), world_size())
     module = build_for(spec.model, spec.training, preprocessor, CPU)
-    model = to_device_or_shard(module, spec.training, CPU)
+    model = to_device_or_shard(module, spec.training, CPU, on_ray=False)
 
     def sets(name: str) -> Iterator[Batch]:
         return scoring_batches(memory_windows(setup.examples[name], shard.window), preprocessor, shard)

@@ -46,9 +46,10 @@ def build_for(model: Model, training: Training, preprocessor: Preprocessor, devi
     return build(model, preprocessor)
 
 
-def to_device_or_shard(module: Trainable[Any], training: Training, device: torch.device) -> nn.Module:
+def to_device_or_shard(module: Trainable[Any], training: Training, device: torch.device, *, on_ray: bool) -> nn.Module:
     """Moves the model to the device, or shards it, by `training.sharding`. Returns the module to call instead of it.
-    Raises UserError if the network or the precision does not allow it."""
+    Raises UserError if the network or the precision does not allow it. `on_ray`: whether Ray Train has started the
+    workers; local workers do not import it."""
     if training.activation_checkpointing:
         module.recompute_activations()
     needed, memory = bytes_of(module), _memory(device)
@@ -59,6 +60,10 @@ def to_device_or_shard(module: Trainable[Any], training: Training, device: torch
     is_bfloat16 = resolve_precision(training.precision, device) == torch.bfloat16
     if device.type == "cuda" and is_bfloat16 and not training.activation_checkpointing:
         module.round_weights()  # is not known to be faster on CPUs
+    if on_ray:
+        from ray.train.torch import prepare_model
+
+        return prepare_model(module, device, parallel_strategy_kwargs=DDP)
     if world_size() == 1:
         return module
     gpu: dict[str, Any] = {"device_ids": [device], "output_device": device} if device.type == "cuda" else {}

@@ -134,7 +134,7 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
     data = load_rank_data(job, shard)
     if data.training_rows < workers:
         raise UserError(too_few_rows(data.training_rows, workers, job.fitted))
-    model = to_device_or_shard(module, training, device)
+    model = to_device_or_shard(module, training, device, on_ray=job.on_ray)
 
     def on_rows_scored(name: str, rows: int) -> None:
         reporter.scored(name, rows * workers, job.fitted.rows.get(name, 0))

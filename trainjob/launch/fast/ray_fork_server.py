@@ -32,7 +32,7 @@ IDLE_SECONDS = 120.0
 REQUEST_SECONDS = 10.0
 """Time that a worker has to send its request."""
 
-_POD_MODULES = ("trainjob.data", "trainjob.evaluation", *LIBRARIES)
+_POD_MODULES = ("trainjob.worker.train", *LIBRARIES)
 _POD_ENVIRONMENT = FORK_ENVIRONMENT | {"OMP_NUM_THREADS": "1"}  # workers set their number of threads themselves
 
 
