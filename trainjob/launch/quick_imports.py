@@ -21,6 +21,7 @@ def quick_imports() -> Generator[None]:
         gc.freeze()
         gc.enable()
         sys.meta_path.remove(without_scipy)
+        without_scipy.hide(False)
 
 
 class _WithoutSciPy(MetaPathFinder):
@@ -28,8 +29,12 @@ class _WithoutSciPy(MetaPathFinder):
     objects in images, which no kind of model does."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname.startswith("transformers."):
+            self.hide(fullname.startswith("transformers.loss."))
+
+    def hide(self, hidden: bool) -> None:
+        """Sets what modules of transformers are told that are imported next."""
         utils = sys.modules.get("transformers.utils")
-        if fullname.startswith("transformers.") and hasattr(utils, "is_scipy_available"):
-            is_loss = fullname.startswith("transformers.loss.")
+        if hasattr(utils, "is_scipy_available"):
             installed = sys.modules["transformers.utils.import_utils"].is_scipy_available
-            vars(utils)["is_scipy_available"] = (lambda: False) if is_loss else installed
+            vars(utils)["is_scipy_available"] = (lambda: False) if hidden else installed

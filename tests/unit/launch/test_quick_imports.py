@@ -5,10 +5,12 @@ import sys
 
 PROGRAM = """
 import sys
+from importlib.util import find_spec
 from trainjob.launch.quick_imports import quick_imports
 
 with quick_imports():
     import trainjob.kinds.text_classifier.network
+    find_spec("transformers.loss.another")  # the last one
 from transformers.utils import is_scipy_available
 print("scipy" in sys.modules, is_scipy_available())
 """
