@@ -39,6 +39,7 @@ AIMS: Aims = {
     "many: writes": (False, 0),
     "many: new TrainJob → RayJob, ms, p99": (False, 100),
     "namespaces: new TrainJob → RayJob, ms, p99": (False, 100),
+    "namespaces: most RSS, MB": (False, 300),
 }
 
 

@@ -1,6 +1,7 @@
 """Waits until the operator has the access it needs: the admission policy for progress reports, and list permissions."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -16,6 +17,8 @@ RETRY_SECONDS = 5.0
 """Time between two checks at startup."""
 POLICY_SECONDS = 60.0
 """Time between two checks of the policy after startup."""
+MANY_NAMESPACES = 100
+"""Beyond so many namespaces, watching the whole cluster costs less than watching each of them."""
 
 logger = logging.getLogger("trainjob.operator")
 
@@ -40,6 +43,16 @@ class AccessCheck:
         for resource in (TRAIN_JOBS, RAY_JOBS, PODS):
             await self._retry(partial(self._check_list, api, resource), f"{resource[1]} cannot be listed")
         self.problem = ""
+
+    async def watches_whole_cluster(self, api: Api) -> bool:
+        """Whether to watch the whole cluster: if all namespaces are watched, or many, and permissions allow it."""
+        if len(self.namespaces) <= MANY_NAMESPACES:
+            return not self.namespaces
+        needs = itertools.product(("list", "watch"), (TRAIN_JOBS, RAY_JOBS, PODS))
+        try:
+            return all([await api.may(verb, resource) for verb, resource in needs])
+        except (ApiError, ClientError, OSError):
+            return False
 
     async def watch_policy(self, api: Api) -> None:
         """Checks the policy periodically and reports when it is gone. Work goes on, since the policy restricts other

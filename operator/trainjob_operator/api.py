@@ -25,6 +25,7 @@ from trainjob_operator.names import MANAGER
 
 NETWORK_POLICIES = Resource("/apis/networking.k8s.io/v1", "networkpolicies")
 WORKLOADS = Resource("/apis/kueue.x-k8s.io/v1beta2", "workloads")
+ACCESS_REVIEWS = Resource("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews")
 POLICIES = Resource("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies")
 POLICY_BINDINGS = Resource("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings")
 
@@ -117,7 +118,13 @@ class Api:
         if plural not in served or root not in roots:
             raise ApiError(404, "the API server's discovery does not list them yet")
 
-    async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
+    async def may(self, verb: str, resource: Resource) -> bool:
+        """Whether the operator has this permission in the whole cluster."""
+        attributes = {"verb": verb, "group": resource.group, "resource": resource.plural}
+        review = await self.create(ACCESS_REVIEWS, None, {"spec": {"resourceAttributes": attributes}})
+        return review["status"]["allowed"]
+
+    async def create(self, resource: Resource, namespace: str | None, body: Mapping[str, Any]) -> KubernetesObject:
         return await self._send("POST", resource.path(namespace), body, {"fieldManager": MANAGER})
 
     async def apply(

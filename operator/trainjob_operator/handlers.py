@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,9 +25,11 @@ Body = Mapping[str, Any]
 class Watcher:
     """Queues TrainJobs when they, their RayJobs or their pods change."""
 
-    def __init__(self, add: Callable[[Key, bool], None]) -> None:
-        """`add` is called with a key and whether it is urgent; objects from an initial list mostly are not."""
+    def __init__(self, add: Callable[[Key, bool], None], namespaces: Collection[str] = ()) -> None:
+        """`add` is called with a key and whether it is urgent; objects from an initial list mostly are not. TrainJobs
+        outside `namespaces` are ignored, unless it is empty."""
         self._add = add
+        self._namespaces = frozenset(namespaces)
         self._listed: list[Key] = []
         """TrainJobs to queue once a list is complete."""
         self._seen: dict[Key, bytes] = {}
@@ -48,7 +50,7 @@ class Watcher:
         if event["type"] == LISTED:
             self._queue_listed()
             return
-        if is_managed_by_another(body):
+        if is_managed_by_another(body) or not self._watches(body["metadata"]["namespace"]):
             return
         metadata, status = body["metadata"], body.get("status", {})
         key = (metadata["namespace"], metadata["name"])
@@ -90,6 +92,9 @@ class Watcher:
         key = (metadata["namespace"], name)
         if key in self._seen:
             self._queue(key, event["type"] is not None)
+
+    def _watches(self, namespace: str) -> bool:
+        return not self._namespaces or namespace in self._namespaces
 
     def _queue(self, key: Key, is_urgent: bool) -> None:
         """Queues urgent keys now, and others once a list is complete: reconciliations take the API server's time that

@@ -98,7 +98,7 @@ class Operator:
         QUEUE_DEPTH.set_function(self.queue.__len__)
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(login)
-        watcher = Watcher(self.queue.add)
+        watcher = Watcher(self.queue.add, self.settings.namespaces)
         watcher.register(registry)
         recorder = Recorder(api)
         notifier = Notifier(api, self.settings.notify, recorder)
@@ -113,7 +113,8 @@ class Operator:
             if not await _finishes_first(self.access.wait(api), self.stop.wait()):
                 return
             workers.append(asyncio.create_task(self.access.watch_policy(api)))
-            while not await self._watch(registry):
+            clusterwide = await self.access.watches_whole_cluster(api)
+            while not await self._watch(registry, clusterwide):
                 pass
         finally:
             for worker in workers:
@@ -125,16 +126,15 @@ class Operator:
         """The current problem with this replica's access; empty if there is none."""
         return self.access.problem or watch_problem()
 
-    async def _watch(self, registry: kopf.OperatorRegistry) -> bool:
+    async def _watch(self, registry: kopf.OperatorRegistry, clusterwide: bool) -> bool:
         """Watches until the process should stop, or until kopf fails, for example without credentials. Returns whether
         the process should stop. Queued TrainJobs are reconciled meanwhile."""
-        namespaces = self.settings.namespaces
         try:
             await kopf.operator(
                 registry=registry,
                 settings=kopf_settings(),
-                clusterwide=not namespaces,
-                namespaces=namespaces,
+                clusterwide=clusterwide,
+                namespaces=[] if clusterwide else self.settings.namespaces,
                 standalone=True,
                 ready_flag=self.ready,
                 stop_flag=self.stop,

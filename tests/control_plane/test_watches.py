@@ -11,10 +11,13 @@ from kubernetes.aio.client import ApiClient, Configuration
 from operator_process import OperatorProcess, account, answer_at, operator
 
 from cluster.control_plane import ControlPlane
-from cluster.jobs import Jobs, eventually
+from cluster.jobs import Jobs, eventually, new_namespace
 from nightly import at_night
 from trainjob.api.resources import TRAIN_JOBS
+from trainjob_operator.access import MANY_NAMESPACES
 from trainjob_operator.api import Api
+
+ABSENT = [f"absent-{number}" for number in range(MANY_NAMESPACES)]
 
 
 def _error(code: int) -> bytes:
@@ -94,12 +97,27 @@ def test_a_namespace_that_is_refused_does_not_hold_up_the_others(jobs: Jobs, tmp
         f"--serviceaccount={jobs.namespace}:operator",
     )
     others = {"KUBECONFIG": str(kubeconfig)}
-    process = OperatorProcess(jobs.cluster, tmp_path, ["default", jobs.namespace, "kube-system"], environment=others)
+    process = OperatorProcess(jobs.cluster, tmp_path, ["default", jobs.namespace, *ABSENT], environment=others)
     try:
         jobs.create(suspend=True)
         jobs.until(phase="Suspended")
     finally:
         process.kill()
+
+
+def test_many_namespaces_are_watched_at_once(control_plane: ControlPlane, jobs: Jobs, tmp_path: Path):
+    with (
+        new_namespace(jobs.cluster) as other,
+        http_proxy_to(control_plane, tmp_path) as (proxy, environment),
+        operator(jobs.cluster, tmp_path, [jobs.namespace, *ABSENT], environment=environment),
+    ):
+        Jobs(jobs.cluster, other).create(suspend=True)
+        jobs.create(suspend=True)
+        jobs.until(phase="Suspended")
+        assert proxy.end_watches(_error(410)) == 3
+        jobs.create("second", suspend=True)
+        jobs.until("second", phase="Suspended")
+        assert not [change for change in proxy.changes if f"/{other}/" in change]
 
 
 def test_all_trainjobs_are_found_page_by_page(jobs: Jobs):
