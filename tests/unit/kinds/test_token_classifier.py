@@ -125,6 +125,8 @@ def test_wrong_spans_are_named_with_their_rows(tmp_path: Path) -> None:
         "A",
         None,
         [{"start": 0, "end": 3, "labels": ["A", "B"]}],
+        [{"start": 0, "end": 3, "text": "two", "label": "A"}],
+        [{"start": 0, "end": 7, "text": "one\\ntwo", "label": "A"}],
     ]
     rows = [{"text": f"one two {number}", "spans": cell} for number, cell in enumerate(cells)]
     write_rows(tmp_path / "train.jsonl", rows)
@@ -132,7 +134,7 @@ def test_wrong_spans_are_named_with_their_rows(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         fit(TrainJobSpec.model_validate(spec_of(tmp_path, validation={"uri": str(tmp_path / "test.jsonl")})))
     found = str(caught.value)
-    assert "11 of 12 rows cannot be used" in found
+    assert "12 of 14 rows cannot be used" in found
     assert "line 2" in found
     for words in (
         "spans overlap",
@@ -145,16 +147,22 @@ def test_wrong_spans_are_named_with_their_rows(tmp_path: Path) -> None:
         "'A' is not JSON",
         "write [] for a text without spans",
         "a span needs exactly one type",
+        "a span's own text is another one",
+        'but the text has "one" there',
     ):
         assert words in found
     assert 'no span of this type: "C"' in found
 
 
-def test_types_that_differ_in_case_alone_are_refused(tmp_path: Path) -> None:
+def test_types_that_differ_in_case_or_unicode_form_alone_are_refused(tmp_path: Path) -> None:
     rows = [{"text": f"one {number}", "spans": [[0, 3, "Per" if number else "PER"]]} for number in range(5)]
     write_rows(tmp_path / "train.jsonl", rows)
     write_rows(tmp_path / "test.jsonl", rows[:1])
-    with pytest.raises(DataError, match=r'types differ in case alone: "PER" \(1 spans\) and "Per" \(4 spans\)'):
+    with pytest.raises(DataError, match=r'case or Unicode form alone: "PER" \(1 spans\) and "Per" \(4 spans\)'):
+        fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
+    rows = [{"text": f"one {number}", "spans": [[0, 3, "é" if number else "e\u0301"]]} for number in range(5)]
+    write_rows(tmp_path / "train.jsonl", rows)
+    with pytest.raises(DataError, match="types differ in case or Unicode form alone"):
         fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
     write_rows(tmp_path / "train.jsonl", [{"text": f"one {number}", "spans": []} for number in range(5)])
     with pytest.raises(DataError, match="no row has a span"):

@@ -2,11 +2,13 @@
 
 A cell holds a list of spans, or an object with one in `entities`, `spans` or `label`. A span is `[start, end, type]`,
 as doccano and spaCy write, or an object with `start` and `end` (or `start_offset` and `end_offset`) and `label`, `type`
-or `labels`, as Label Studio, Prodigy and spaCy write. The end is exclusive.
+or `labels`, as Label Studio, Prodigy and spaCy write. The end is exclusive. The `text` of such an object must be the
+text between start and end.
 """
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +22,8 @@ from trainjob.schema.spans import Span, written
 _LISTS = ("entities", "spans", "label", "labels")
 _STARTS, _ENDS, _TYPES = ("start", "start_offset"), ("end", "end_offset"), ("label", "type", "labels")
 _SHOWN = 40
+_NOT_COMPARED = re.compile(r"\s|\\[nr]")
+"""Blanks, and line ends as Label Studio writes them in the text of a span."""
 
 
 class _BadSpan(Exception):
@@ -109,6 +113,10 @@ def _span(text: str, item: Any) -> Span:
     if not text[start:end].strip():
         raise _BadSpan("a span is empty or blank", shown)
     inner = text[start:end]
+    given = item.get("text") if isinstance(item, dict) else None
+    if isinstance(given, str) and _NOT_COMPARED.sub("", given) != _NOT_COMPARED.sub("", inner):
+        detail = f'{shown}, but the text has "{inner[:_SHOWN]}" there; offsets count Unicode characters from 0'
+        raise _BadSpan("a span's own text is another one", detail)
     return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip()), kind
 
 

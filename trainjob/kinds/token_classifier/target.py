@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -50,7 +51,8 @@ class SpanLabels:
         return lambda labels: labels
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], SpanTarget]":
-        """Raises DataError where there are no spans, types that differ in case alone, or too few different rows."""
+        """Raises DataError where there are no spans, types that differ in case or Unicode form alone, or too few
+        different rows."""
         labels, place = survey.labels, listed(dataset.train.all_uris)
         assert labels is not None
         counts = _counts(labels)
@@ -58,10 +60,12 @@ class SpanLabels:
             raise TooFewRows(f"{place}: no row has a span")
         by_case: dict[str, list[str]] = defaultdict(list)
         for name in sorted(counts):
-            by_case[name.casefold()].append(name)
+            by_case[unicodedata.normalize("NFC", name).casefold()].append(name)
         if alike := [names for names in by_case.values() if len(names) > 1]:
             shown = [" and ".join(f'"{name}" ({counts[name]:,} spans)' for name in names) for names in alike]
-            raise DataError(f"{place}: types differ in case alone: {listed(shown)}; write each in one way")
+            raise DataError(
+                f"{place}: types differ in case or Unicode form alone: {listed(shown)}; write each in one way"
+            )
         needed = 1 if dataset.validation.fraction is None else 2
         if distinct_rows(survey.hashes, np.zeros(len(labels), np.int64), 1)[0] < needed:
             raise TooFewRows(
