@@ -362,6 +362,20 @@ def test_a_code_without_its_zeros_is_not_taken_for_a_rare_category(tmp_path: Pat
         predictor.predict(pa.Table.from_pylist([{**row, "city": "2115"}]))
 
 
+def test_categories_that_look_alike_are_told_in_training_and_in_predictions(tmp_path: Path) -> None:
+    cities = {number: ("Oslo", "oslo", "Malm\u00f6")[number % 3] for number in range(200)}
+    document = document_of(write_customers(tmp_path / "rows.csv", city=cities))
+    [note] = [note for note in notes_of(fit(TrainJobSpec.model_validate(document))) if "invisible" in note]
+    assert note.startswith('column "city": categories that differ in case, blanks or invisible characters alone are ')
+    assert '"Oslo" (' in note
+    predictor = Predictor.load(make_run(tmp_path / "run", document))
+    row = {"age": 30, "income": 1, "city": "Malmo\u0308", "member": "yes", "since": "2020-01-15"}
+    with pytest.warns(
+        Notice, match='column "city": "Malmo\u0308" is no category, as "Malm\u00f6" is: write it the same'
+    ):
+        predictor.predict([row])
+
+
 def test_columns_that_are_called_like_predictions_are_kept(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", document_of(write_customers(tmp_path / "rows.csv")))
     rows = read_csv(tmp_path / "rows.csv").slice(0, 3)

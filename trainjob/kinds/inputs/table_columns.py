@@ -14,6 +14,7 @@ from trainjob.api.dataset import ColumnType
 from trainjob.data.read.rows import row_number
 from trainjob.errors import RowError, notify
 from trainjob.kinds.inputs.cells import READERS, as_categories
+from trainjob.kinds.targets.class_notes import visible
 
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
@@ -93,6 +94,12 @@ class Categories:
         unknown = set(pc.unique(cells).to_pylist()).difference(self.names) if codes else set[str]()
         return {cell: codes[cell] for cell in unknown if cell in codes}
 
+    def look_alike(self, cells: pa.Array) -> tuple[str, str] | None:
+        """The first cell that is no category but for its case, blanks or invisible characters, and the category."""
+        unknown = sorted(set(pc.unique(cells).drop_null().to_pylist()).difference(self.names))[:MOST_CATEGORIES]
+        names = {visible(name): name for name in self.names} if unknown else dict[str, str]()
+        return next(((cell, names[key]) for cell in unknown if (key := visible(cell)) in names), None)
+
     def transform(self, cells: pa.Array) -> np.ndarray:
         """The number of each cell, int64 [n]; null counts as missing."""
         numbers = pc.fill_null(pc.index_in(cells, pa.array(self.names, pa.string())), -1).to_numpy(zero_copy_only=False)
@@ -137,6 +144,8 @@ class TableColumn:
             categories = as_categories(cells)
             for cell, name in self.categories.without_zeros(categories).items():
                 notify(f'column "{self.name}": {cell} is no category, as {name} is: write codes with their zeros')
+            if found := self.categories.look_alike(categories):
+                notify(f'column "{self.name}": "{found[0]}" is no category, as "{found[1]}" is: write it the same way')
             return [self.categories.transform(categories)]
         values, is_bad = READERS[self.type](cells)
         if is_bad.any():

@@ -1,6 +1,7 @@
 """The first pass over the rows of a table: types of columns, labels, split and preprocessor."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from trainjob.data.read.counted_reading import begin_reading
 from trainjob.data.read.rows import SourcePart, check_columns
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, listed
+from trainjob.kinds.inputs.cells import as_categories
 from trainjob.kinds.inputs.leaks import tells
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.inputs.table_columns import MOST_CATEGORIES, TableColumn
@@ -24,6 +26,7 @@ from trainjob.kinds.inputs.table_scan import (
     used,
     with_type,
 )
+from trainjob.kinds.targets.class_notes import look_alike_notes
 
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "flag": "flags"}
 
@@ -59,7 +62,16 @@ def fit_table(
     bad.merge(scanned.bad)
     telling = [name for name, each in zip(names, cells, strict=True) if tells(each, answers)]
     table = TableInput([column for column in columns if column is not None])
-    return FittedOn(table, division, survey.digest(target), notes=_notes(table, left_out, len(rows), telling))
+    notes = [*_notes(table, left_out, len(rows), telling), *_look_alikes(columns, cells)]
+    return FittedOn(table, division, survey.digest(target), notes=notes)
+
+
+def _look_alikes(columns: Sequence[TableColumn | None], cells: Sequence[pa.Array]) -> Iterator[str]:
+    for column, each in zip(columns, cells, strict=True):
+        if column is not None and column.categories is not None:
+            rows = Counter(as_categories(each).to_pylist())
+            for note in look_alike_notes("categories", {name: rows[name] for name in column.categories.names}):
+                yield f'column "{column.name}": {note}'
 
 
 def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str]]:

@@ -102,9 +102,13 @@ def _alike(rows: dict[str, int]) -> list[list[str]]:
     """Groups the names by their spelling without case and blanks."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in rows:
-        visible = (sign for sign in unicodedata.normalize("NFKC", name).casefold() if not _is_hidden(sign))
-        groups["".join(visible)].append(name)
+        groups[visible(name)].append(name)
     return list(groups.values())
+
+
+def visible(name: str) -> str:
+    """The name without case, blanks and invisible characters: the same for names that look alike."""
+    return "".join(sign for sign in unicodedata.normalize("NFKC", name).casefold() if not _is_hidden(sign))
 
 
 def _is_hidden(sign: str) -> bool:
