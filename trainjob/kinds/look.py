@@ -38,6 +38,22 @@ _NAMES_OF_LABELS = (
 _NAMES_OF_LISTS = (*_NAMES_OF_LABELS, "tags", "cats", "categories", "topics", "choices", "genres", "classes")
 
 
+_PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
+
+
+def text_fields(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The fields of the dataset for the columns of texts, and comments on them. Two columns whose names are usual for
+    pairs, such as question1 and question2, are one."""
+    if len(texts) == 2 and _is_pair(*(re.sub(r"[^a-z0-9]", "", name.lower()) for name in texts)):
+        return {"text": [texts[0]], "textPair": [texts[1]]}, {"textPair": "GUESSED: read as a pair with the text"}
+    return {"text": list(texts)}, {"text": "joined by a space" if len(texts) > 1 else ""}
+
+
+def _is_pair(first: str, second: str) -> bool:
+    numbered = first[:-1] == second[:-1] and first[-1:] + second[-1:] in ("12", "ab")
+    return numbered or (first, second) in _PAIRS
+
+
 class Unsuitable(UserError):
     """A kind of model does not fit the data."""
 

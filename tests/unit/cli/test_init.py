@@ -203,3 +203,20 @@ def test_columns_of_flags_and_lists_are_several_labels(tmp_path: Path) -> None:
     rows = ({"text": text, "tags": ["a", "b"][: number % 3]} for number, text in enumerate(texts))
     lists.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert proposal(tmp_path, lists)[0]["dataset"]["label"] == "tags"
+
+
+def test_pairs_of_texts(tmp_path: Path) -> None:
+    rows = [[f"how much is offer {n}", f"what does offer {n} cost", "yn"[n % 2], n / 7] for n in range(60)]
+    data = write(tmp_path / "rows.csv", ["question1", "question2", "label", "score"], rows)
+    pair = {"text": ["question1"], "textPair": ["question2"]}
+    for arguments, kind in ([], "textClassifier"), (["--label", "score"], "textRegressor"):
+        spec, text = proposal(tmp_path, data, *arguments)
+        assert list(spec["model"]) == [kind]
+        assert {name: spec["dataset"].get(name) for name in pair} == pair
+        assert "textPair: [question2]  # GUESSED: read as a pair with the text" in text
+    spec, text = proposal(tmp_path, data, "--kind", "textEmbedder")
+    assert spec["model"] == {"textEmbedder": {"encoder": {}}}
+    assert {name: spec["dataset"].get(name) for name in pair} == pair
+    assert "# Not read: label, score.\n" in text
+    done = init(tmp_path / "rows.csv", "--kind", "textEmbedder", "--label", "score")
+    assert "it learns from pairs of texts, without a label" in str(done.exception)

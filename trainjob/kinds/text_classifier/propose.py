@@ -1,6 +1,6 @@
 """Proposes a text classifier for data of which nothing is known."""
 
-from trainjob.kinds.look import Look, Proposal, Unsuitable
+from trainjob.kinds.look import Look, Proposal, Unsuitable, text_fields
 
 
 def propose(look: Look, label: str | None) -> Proposal:
@@ -22,14 +22,15 @@ def propose(look: Look, label: str | None) -> Proposal:
             f'"{label}" has its own value in most rows, fractions or many different numbers, so it is no class'
         )
     others = [name for name in look.columns if name not in (*texts, *labels)]
+    columns, comments = text_fields(texts)
     return Proposal(
         fit=2,
         model={"textClassifier": {"encoder": {}}},
-        dataset={"text": texts, **fields},
+        dataset=columns | fields,
         training={"epochs": 10, "earlyStopping": {"patience": 3}},
         comments={
             "model": "trained from scratch; `pretrained: distilbert/distilbert-base-uncased` instead knows English",
-            "text": "joined by a space" if len(texts) > 1 else "",
+            **comments,
             next(iter(fields)): why,
         },
         notes=[f"Not read: {', '.join(others)}."] if others else [],

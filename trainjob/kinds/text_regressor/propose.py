@@ -1,6 +1,6 @@
 """Proposes a text regressor for data of which nothing is known."""
 
-from trainjob.kinds.look import Look, Proposal, Unsuitable
+from trainjob.kinds.look import Look, Proposal, Unsuitable, text_fields
 
 
 def propose(look: Look, label: str | None) -> Proposal:
@@ -10,14 +10,15 @@ def propose(look: Look, label: str | None) -> Proposal:
     label = look.number_label(label)
     texts = [name for name in look.texts if name != label]
     others = [name for name in look.columns if name not in (*texts, label)]
+    columns, comments = text_fields(texts)
     return Proposal(
         fit=0 if look.columns[label].classes is not None else 2,
         model={"textRegressor": {"encoder": {}}},
-        dataset={"text": texts, "label": label},
+        dataset={**columns, "label": label},
         training={"epochs": 10, "earlyStopping": {"patience": 3}},
         comments={
             "model": "trained from scratch; `pretrained: distilbert/distilbert-base-uncased` instead knows English",
-            "text": "joined by a space" if len(texts) > 1 else "",
+            **comments,
         },
         notes=[f"Not read: {', '.join(others)}."] if others else [],
     )
