@@ -173,7 +173,7 @@ def test_numbers_near_the_largest_are_read_without_a_warning(tmp_path: Path) -> 
 
 
 def test_cells_that_are_no_numbers_are_named_by_row(tmp_path: Path) -> None:
-    file = write_customers(tmp_path / "rows.csv", income={4: "n/a", 6: "abc", 17: "1e5x", 130: "12,5"})
+    file = write_customers(tmp_path / "rows.csv", income={4: "n/a", 5: "-nan", 6: "abc", 17: "1e5x", 130: "12,5"})
     with pytest.raises(DataError) as caught:
         fit(spec_of(file))
     assert str(caught.value) == (

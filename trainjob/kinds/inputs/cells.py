@@ -28,7 +28,7 @@ MISSING = (
 TRUE, FALSE = ("true", "t", "yes", "y", "on", "1", "1.0"), ("false", "f", "no", "n", "off", "0", "0.0")
 SECONDS_OF_A_DAY = 86_400
 FEW_CELLS = 16
-_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|infinity)$"
+_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|infinity|nan(\(\w*\))?)$"
 _WHOLE = r"^([+-]?\d+)\.0+$"
 _INSTANTS = [pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns")]
 
