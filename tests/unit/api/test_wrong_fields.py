@@ -245,7 +245,8 @@ def test_rules_that_span_fields_are_told_together(tmp_path: Path) -> None:
     assert problems(file) == [
         "job.yaml:14  spec.training.batchSize  must be a multiple of workers.count (32 % 3 = 2)",
         "job.yaml:16  spec.checkpoints.metric  must be one of validation_loss, validation_accuracy, "
-        "validation_precision, validation_recall, validation_f1, train_loss for model.textClassifier",
+        "validation_precision, validation_recall, validation_f1, train_loss, validation_micro_f1, "
+        "validation_average_precision for model.textClassifier",
     ]
 
 
