@@ -11,7 +11,7 @@ from trainjob.data.batches.examples import Examples
 from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.doing import DOING
 from trainjob.evaluation.estimates import Estimate, Judge
-from trainjob.kinds.input import SeparateColumns
+from trainjob.kinds.input import separate_columns
 from trainjob.runs.comparison import ColumnImportance, Importance
 from trainjob.runs.files import MODEL
 from trainjob.runs.model import local_copy
@@ -30,8 +30,8 @@ Predict = Callable[[np.ndarray], np.ndarray]
 def importance_of_columns(run: Folder, preprocessor: Preprocessor, held: Sampled) -> Importance | None:
     """The importance of each column to the run's model, on a sample of held-out rows. None for an input without
     separate columns. An error is part of the result, because the training has succeeded."""
-    table = preprocessor.input
-    if not isinstance(table, SeparateColumns):
+    table = separate_columns(preprocessor.input)
+    if table is None:
         return None
     columns = table.values_of_columns
     work_of_row = REPEATS * len(columns) * (WORK_OF_ROW + sum(map(len, columns.values())))

@@ -127,3 +127,8 @@ class SeparateColumns(Protocol):
     def prepared(self, plain: "pa.Table") -> "np.ndarray":
         """Prepared rows, [n, values], of what `Input.plain` returned for them."""
         ...
+
+
+def separate_columns(fitted: Input) -> SeparateColumns | None:
+    """The same input where it prepares columns apart from each other."""
+    return fitted if isinstance(fitted, SeparateColumns) else None
