@@ -47,7 +47,7 @@ def input_parts(
 
 
 def _is_file(uri: str, file: Path) -> bool:
-    from trainjob.data.read.rows import is_http
+    from trainjob.data.read.opening import is_http
     from trainjob.storage import open_filesystem
 
     if is_http(uri) or uri.startswith(("s3://", "gs://", "hf://")):

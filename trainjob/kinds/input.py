@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from trainjob.data.batches.examples import Examples
-    from trainjob.data.read.image_tables import ReadTable
-    from trainjob.data.read.rows import Rows, SourcePart
+    from trainjob.data.read.rows import ReadTable, Rows, SourcePart
 
 Where = Callable[[int], str]
 """Says where the row at an index comes from, for error messages."""

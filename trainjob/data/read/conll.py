@@ -11,17 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from trainjob.data.read.rows import (
-    TABLE_ROWS,
-    OnBadRow,
-    RowLocation,
-    Rows,
-    check_columns,
-    found_columns,
-    open_stream,
-    readable,
-    refuse,
-)
+from trainjob.data.read.opening import open_stream, readable
+from trainjob.data.read.rows import TABLE_ROWS, OnBadRow, RowLocation, Rows, check_columns, found_columns, refuse
 from trainjob.data.read.text_check import check_text
 from trainjob.data.read.token_tags import is_tag
 from trainjob.errors import DataError, RowError

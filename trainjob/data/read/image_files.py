@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.data.arrays import as_arrow, as_numpy
+from trainjob.data.read.opening import open_seekable, open_stream, readable
 from trainjob.data.read.partitions import partition_values
-from trainjob.data.read.rows import OnBadRow, RowLocation, Rows, open_seekable, open_stream, readable, refuse
+from trainjob.data.read.rows import OnBadRow, RowLocation, Rows, refuse
 from trainjob.errors import DataError, RowError
 
 IDX_TABLE_BYTES = 4 * 2**20

@@ -4,7 +4,7 @@ Both yield what image folders do (see image_files.py): the columns `image`, the 
 """
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,9 @@ import pyarrow as pa
 from trainjob.data.read.image_columns import ImageColumns, image_columns
 from trainjob.data.read.label_lists import LABELS, with_lists
 from trainjob.data.read.labels import canonical
+from trainjob.data.read.opening import open_seekable, readable
 from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import OnBadRow, RowLocation, Rows, SourcePart, open_seekable, readable, refuse
+from trainjob.data.read.rows import OnBadRow, ReadTable, RowLocation, Rows, SourcePart, WrappedPart, read_table, refuse
 from trainjob.data.read.tables import IMAGE_ROWS, ParquetRows
 from trainjob.errors import DataError, RowError, notify
 
@@ -29,25 +30,13 @@ _BASE64 = ("data:", "/9j/", "iVBORw0KGgo", "R0lGOD")
 """Beginnings of data URLs, and of JPEG, PNG and GIF files in base64."""
 _SCHEMES = ("file", "s3", "gs", "hf")
 
-ReadTable = Callable[[SourcePart, list[str], OnBadRow], Iterator[Rows]]
-"""Reads a part of a table, with these columns in any case."""
-
 
 @dataclass(frozen=True)
-class EmbeddedImages:
+class EmbeddedImages(WrappedPart):
     """Rows of a Parquet file that hold image files."""
 
-    part: SourcePart
     endpoint: str | None
     columns: ImageColumns
-
-    @property
-    def uri(self) -> str:
-        return self.part.uri
-
-    @property
-    def size(self) -> int:
-        return self.part.size
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         image, labels = self.columns.image, self.columns.of_labels
@@ -89,7 +78,7 @@ def images_of_tables(
     label: str | None,
     labelled: bool,
     labels: Sequence[str] = (),
-    read: ReadTable = lambda part, columns, on_bad: part.read(columns, on_bad),
+    read: ReadTable = read_table,
 ) -> list[SourcePart]:
     """The images of tables, whose columns are named `image` and `label` or look like it; `labels` are columns for
     several labels in place of `label`. Where the rows name image files, the tables are read here, by `read`.

@@ -12,18 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from trainjob.data.read import json_arrays
-from trainjob.data.read.rows import (
-    TABLE_ROWS,
-    Decompressed,
-    OnBadRow,
-    RowLocation,
-    Rows,
-    found_columns,
-    leave_out,
-    open_stream,
-    readable,
-    refuse,
-)
+from trainjob.data.read.opening import Decompressed, open_stream, readable
+from trainjob.data.read.rows import TABLE_ROWS, OnBadRow, RowLocation, Rows, found_columns, leave_out, refuse
 from trainjob.data.read.text_check import check_text
 from trainjob.errors import DataError, RowError
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from trainjob.api import Dataset
 from trainjob.data.read.labels import canonical
-from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, as_text, refuse
+from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, WrappedPart, as_text, refuse
 from trainjob.errors import RowError
 
 LABELS = "dataset.labels"
@@ -111,19 +111,10 @@ def list_error(location: str, column: str, problem: str) -> RowError:
 
 
 @dataclass(frozen=True)
-class FlaggedPart:
+class FlaggedPart(WrappedPart):
     """Rows of a table with a column of 0 and 1 for each label: when it is read, LABELS lists those with a 1."""
 
-    part: SourcePart
     labels: tuple[str, ...]
-
-    @property
-    def uri(self) -> str:
-        return self.part.uri
-
-    @property
-    def size(self) -> int:
-        return self.part.size
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         if columns is None or LABELS not in columns:

@@ -7,26 +7,17 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, refuse
+from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, WrappedPart, refuse
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
-class Partition:
+class Partition(WrappedPart):
     """A part of a table with the columns of its folders, which take the place of columns of the same name."""
 
-    part: SourcePart
     values: tuple[tuple[str, str | None], ...]
     """Name and value of each column."""
-
-    @property
-    def uri(self) -> str:
-        return self.part.uri
-
-    @property
-    def size(self) -> int:
-        return self.part.size
 
     @property
     def names(self) -> list[str]:

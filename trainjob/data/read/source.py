@@ -20,8 +20,9 @@ from trainjob.data.read.formats import common_format, format_of, is_metadata, of
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.data.read.lfs_pointer import POINTER, POINTER_ADVICE, POINTER_BYTES, is_pointer
+from trainjob.data.read.opening import is_http, open_seekable, readable
 from trainjob.data.read.partitions import partitioned
-from trainjob.data.read.rows import SourcePart, is_http, open_seekable, readable
+from trainjob.data.read.rows import SourcePart
 from trainjob.data.read.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError, listed, notify
 from trainjob.storage import concurrently, open_filesystem, storage_errors

@@ -17,9 +17,9 @@ from trainjob.data.read.bad_csv_rows import BadCSVRows
 from trainjob.data.read.bad_rows import sound_rows
 from trainjob.data.read.csv_injection import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.read.hub_features import Features, hub_features, item_names
+from trainjob.data.read.opening import Decompressed, open_seekable, open_stream, readable
 from trainjob.data.read.rows import (
     TABLE_ROWS,
-    Decompressed,
     OnBadRow,
     RowLocation,
     Rows,
@@ -27,9 +27,6 @@ from trainjob.data.read.rows import (
     as_text,
     check_columns,
     found_columns,
-    open_seekable,
-    open_stream,
-    readable,
     refuse,
 )
 from trainjob.data.read.text_check import check_text

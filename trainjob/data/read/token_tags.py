@@ -7,7 +7,7 @@ where none of its type is open.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.data.read.label_lists import parsed_cell
-from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, as_json, refuse
+from trainjob.data.read.rows import OnBadRow, ReadTable, Rows, WrappedPart, as_json, read_table, refuse
 from trainjob.errors import RowError, listed, notify
 from trainjob.schema.spans import Span, written
 
@@ -80,28 +80,15 @@ def spans_of_tags(tokens: Sequence[str], cell: str) -> list[Span]:
     return [(starts[first], starts[end] - 1, kind) for first, end, kind in tagged_runs(tags)]
 
 
-def read_part(part: SourcePart, columns: list[str], on_bad: OnBadRow) -> Iterator[Rows]:
-    return part.read(columns, on_bad)
-
-
 @dataclass(frozen=True)
-class TokenRows:
+class TokenRows(WrappedPart):
     """Rows of a table whose column `text` may list tokens: when they are read, it has the text, and `label` its
     spans."""
 
-    part: SourcePart
     text: str
     label: str | None
     """None for rows to predict."""
-    read_table: Callable[[SourcePart, list[str], OnBadRow], Iterator[Rows]] = read_part
-
-    @property
-    def uri(self) -> str:
-        return self.part.uri
-
-    @property
-    def size(self) -> int:
-        return self.part.size
+    read_table: ReadTable = read_table
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         wanted = [self.text] if columns is None else list(columns)

@@ -10,8 +10,8 @@ import pyarrow as pa
 from PIL import Image
 
 from trainjob.data.read.image_files import image_tensor
+from trainjob.data.read.opening import open_seekable, readable
 from trainjob.data.read.pictures import Picture
-from trainjob.data.read.rows import open_seekable, readable
 from trainjob.errors import UserError
 
 

@@ -14,9 +14,9 @@ from PIL import Image
 from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.image_files import IDXFiles, ImageFiles, tensors_of
-from trainjob.data.read.image_tables import ReadTable, images_of_tables
+from trainjob.data.read.image_tables import images_of_tables
 from trainjob.data.read.pictures import Picture, pictures
-from trainjob.data.read.rows import Rows, SourcePart, check_columns, row_number
+from trainjob.data.read.rows import ReadTable, Rows, SourcePart, check_columns, row_number
 from trainjob.data.read.thumbnails import thumbnail
 from trainjob.errors import RowError
 from trainjob.kinds.inputs.decoding import Decoder

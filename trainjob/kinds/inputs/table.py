@@ -11,8 +11,7 @@ import pyarrow.compute
 
 from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
-from trainjob.data.read.image_tables import ReadTable
-from trainjob.data.read.rows import Rows, SourcePart, as_text, check_columns, row_number
+from trainjob.data.read.rows import ReadTable, Rows, SourcePart, as_text, check_columns, row_number
 from trainjob.errors import UserError, listed
 from trainjob.kinds.inputs.cells import as_categories, trimmed
 from trainjob.kinds.inputs.given import as_arrow_table

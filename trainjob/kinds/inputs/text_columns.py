@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
-from trainjob.data.read.image_tables import ReadTable
-from trainjob.data.read.rows import SourcePart
+from trainjob.data.read.rows import ReadTable, SourcePart
 from trainjob.kinds.inputs.given import table_of_texts
 from trainjob.kinds.inputs.questions import Question, text_example, text_question
 from trainjob.pretrained.tokenizer_check import check_export

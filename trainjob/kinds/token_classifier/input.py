@@ -11,10 +11,9 @@ import pyarrow as pa
 from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.conll import TAGS, ConllFile
-from trainjob.data.read.image_tables import ReadTable
 from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import Rows, SourcePart, row_number
+from trainjob.data.read.rows import ReadTable, Rows, SourcePart, row_number
 from trainjob.data.read.spans import spans_given
 from trainjob.data.read.token_tags import TokenRows
 from trainjob.kinds.inputs.text import (
