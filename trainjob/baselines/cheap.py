@@ -84,9 +84,6 @@ FEATURES: dict[str, Callable[[Sampled, Sampled], tuple[Any, Any]]] = {
 """The features [n, f] of the training rows and of the held-out rows for a linear model, by the baseline's name."""
 
 
-LEARNED_FROM_TABLES = ("linear", "lightgbm")
-
-
 def predict_held_out(
     name: str, train: Sampled, held: Sampled, target: Target, validation: Callable[[], Sampled]
 ) -> HeldOutPredictions:
@@ -108,6 +105,6 @@ def predict_held_out(
         guesses = target.linear(train_features, train.labels, held_features, held.labels)
     else:
         guesses = target.constant(len(held.labels))
-    is_sample = len(train.rows) < train.of_rows and (name in FEATURES or name in LEARNED_FROM_TABLES)
+    is_sample = len(train.rows) < train.of_rows and name in (*FEATURES, "linear", "lightgbm")
     notes = [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"] if is_sample else []
     return HeldOutPredictions(guesses.predicted, guesses.probabilities, np.arange(len(held.labels)), notes, save=save)

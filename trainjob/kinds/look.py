@@ -15,12 +15,12 @@ from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.data.read.label_lists import OFF, ON
 from trainjob.data.read.labels import canonical
 from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import SourcePart, as_text, check_columns, leave_out
+from trainjob.data.read.rows import SourcePart, check_columns, leave_out
 from trainjob.data.read.source import parts
 from trainjob.data.read.split_folders import with_split_folders
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, Notice, UserError
-from trainjob.kinds.inputs.cells import as_categories, as_numbers, trimmed
+from trainjob.kinds.inputs.cells import as_categories, cells_of, read_cells
 from trainjob.kinds.inputs.column_types import SHARE, Found
 
 LOOKED_AT = 20_000
@@ -36,7 +36,6 @@ _NAMES_OF_LABELS = (
 
 
 _NAMES_OF_LISTS = (*_NAMES_OF_LABELS, "tags", "cats", "categories", "topics", "choices", "genres", "classes")
-
 
 _PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
 
@@ -210,8 +209,8 @@ def _columns(found: Sequence[SourcePart], names: list[str]) -> dict[str, Column]
     for part in found:
         for rows in part.read(names, leave_out):
             for name, column in columns.items():
-                cells = trimmed(as_text(rows.table[name], name, rows.where))
-                column.found.add(cells, as_numbers(cells))
+                cells = cells_of(rows, name)
+                column.found.add(cells, read_cells(rows, name, "number"))
                 column.words += sum(len(cell.split()) for cell in as_categories(cells).drop_null().to_pylist())
             read += len(rows.table)
             if read >= LOOKED_AT:

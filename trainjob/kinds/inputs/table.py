@@ -130,8 +130,10 @@ class TableInput:
             lambda: pa.table({name: pa.array([_text(row[name]) for row in rows], pa.string()) for name in self.columns})
         )
         for column in self.read:
+            if column.categories is None:
+                continue
             cells = as_categories(_cells(table, column.name, where))
-            for cell, name in (column.categories.without_zeros(cells) if column.categories else {}).items():
+            for cell, name in column.categories.without_zeros(column.categories.unknown(cells)).items():
                 at, advice = cells.index(cell).as_py(), "give it as text, with its zeros"
                 raise UserError(f'{where(at)}: column "{column.name}" has no category {cell}, but {name}: {advice}')
         return table

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from trainjob.api.dataset import ColumnType
 from trainjob.data.read.rows import row_number
 from trainjob.errors import RowError, notify
 from trainjob.kinds.inputs.cells import READERS, as_categories
-from trainjob.kinds.targets.class_notes import visible
+from trainjob.kinds.look_alikes import visible
 
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
@@ -88,17 +89,27 @@ class Categories:
             max(1, len(names) + has_others + bool(missing)),
         )
 
-    def without_zeros(self, cells: pa.Array) -> dict[str, str]:
-        """The cells that are no category but for zeros before them, and these categories, such as 01003 for 1003."""
-        codes = {name.lstrip("0"): name for name in self.names if name.startswith("0") and name.isdecimal()}
-        unknown = set(pc.unique(cells).to_pylist()).difference(self.names) if codes else set[str]()
-        return {cell: codes[cell] for cell in unknown if cell in codes}
+    def unknown(self, cells: pa.Array) -> set[str]:
+        """The different cells that are no category."""
+        return set(pc.unique(cells).drop_null().to_pylist()).difference(self.names)
 
-    def look_alike(self, cells: pa.Array) -> tuple[str, str] | None:
+    def without_zeros(self, unknown: set[str]) -> dict[str, str]:
+        """The cells that are no category but for zeros before them, and these categories, such as 01003 for 1003."""
+        return {cell: self._codes[cell] for cell in unknown if cell in self._codes}
+
+    def look_alike(self, unknown: set[str]) -> tuple[str, str] | None:
         """The first cell that is no category but for its case, blanks or invisible characters, and the category."""
-        unknown = sorted(set(pc.unique(cells).drop_null().to_pylist()).difference(self.names))[:MOST_CATEGORIES]
-        names = {visible(name): name for name in self.names} if unknown else dict[str, str]()
-        return next(((cell, names[key]) for cell in unknown if (key := visible(cell)) in names), None)
+        some = sorted(unknown)[:MOST_CATEGORIES]
+        return next(((cell, self._by_look[key]) for cell in some if (key := visible(cell)) in self._by_look), None)
+
+    @cached_property
+    def _codes(self) -> dict[str, str]:
+        """The categories that are digits after zeros, by these digits."""
+        return {name.lstrip("0"): name for name in self.names if name.startswith("0") and name.isdecimal()}
+
+    @cached_property
+    def _by_look(self) -> dict[str, str]:
+        return {visible(name): name for name in self.names}
 
     def transform(self, cells: pa.Array) -> np.ndarray:
         """The number of each cell, int64 [n]; null counts as missing."""
@@ -142,9 +153,10 @@ class TableColumn:
         categories, int64 [n]. Raises RowError for the first cell of another type."""
         if self.categories is not None:
             categories = as_categories(cells)
-            for cell, name in self.categories.without_zeros(categories).items():
+            unknown = self.categories.unknown(categories)
+            for cell, name in self.categories.without_zeros(unknown).items():
                 notify(f'column "{self.name}": {cell} is no category, as {name} is: write codes with their zeros')
-            if found := self.categories.look_alike(categories):
+            if found := self.categories.look_alike(unknown):
                 notify(f'column "{self.name}": "{found[0]}" is no category, as "{found[1]}" is: write it the same way')
             return [self.categories.transform(categories)]
         values, is_bad = READERS[self.type](cells)

@@ -26,7 +26,7 @@ from trainjob.kinds.inputs.table_scan import (
     used,
     with_type,
 )
-from trainjob.kinds.targets.class_notes import look_alike_notes
+from trainjob.kinds.look_alikes import look_alike_notes
 
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "flag": "flags"}
 

@@ -1,22 +1,20 @@
-"""The sizes of classes, and oddities in their names: lists, missing values, look-alikes."""
+"""The sizes of classes, and oddities in their names: lists, missing values, several labels in one."""
 
 import ast
 import json
-import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from trainjob.api.data_profile import FEW_ROWS, ClassSizes
+from trainjob.kinds.look_alikes import look_alike_notes, shown
 
 _MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat", "\\n")
 _EXCEL_ERRORS = ("#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!")
 _NO_LABEL = "-1"
 """The label that data sets of the Hugging Face hub with numbered classes give to rows without one."""
 _SEPARATORS = "|;#,"
-_SHOWN = 3
-_LONGEST = 60
 
 
 def class_sizes(classes: list[str], counts: list[int]) -> ClassSizes:
@@ -38,31 +36,20 @@ def label_notes(classes: Sequence[str], counts: Sequence[int]) -> list[str]:
     return list(_notes(dict(zip(classes, counts, strict=True))))
 
 
-def look_alike_notes(noun: str, rows: dict[str, int]) -> list[str]:
-    """A sentence on names that look alike, if there are any. `noun` says what they name; `rows` are the training
-    rows of each."""
-    groups = [names for names in _alike(rows) if len(names) > 1]
-    if not groups:
-        return []
-    more = f" and {len(groups) - _SHOWN:,} more such groups" if len(groups) > _SHOWN else ""
-    pairs = "; ".join(_shown(names, rows, " beside ") for names in groups[:_SHOWN])
-    return [f"{noun} that differ in case, blanks or invisible characters alone are different {noun}: {pairs}{more}"]
-
-
 def _notes(rows: dict[str, int]) -> Iterator[str]:
     if lists := [name for name in rows if _is_list(name)]:
         yield (
-            f"{len(lists):,} of {len(rows):,} classes look like lists or JSON: {_shown(lists, rows)}. Each one is "
+            f"{len(lists):,} of {len(rows):,} classes look like lists or JSON: {shown(lists, rows)}. Each one is "
             "treated as a separate class: give each row one plain label"
         )
     yield from look_alike_notes("classes", rows)
     if combined := _combined(rows):
         yield (
-            f"{len(combined):,} of {len(rows):,} classes look like several labels in one: {_shown(combined, rows)}. "
+            f"{len(combined):,} of {len(rows):,} classes look like several labels in one: {shown(combined, rows)}. "
             "Each is a class of its own: if rows of texts or images have several labels, write lists of them"
         )
     if missing := [name for name in rows if _is_missing(name, rows)]:
-        yield f"a class is called {_shown(missing, rows)}: if it stands for a missing label, drop its rows"
+        yield f"a class is called {shown(missing, rows)}: if it stands for a missing label, drop its rows"
 
 
 def _is_list(name: str) -> bool:
@@ -96,39 +83,3 @@ def _is_missing(name: str, rows: dict[str, int]) -> bool:
     if name == _NO_LABEL:
         return {"0", "1", "2"} <= rows.keys() and all(other.isdigit() for other in rows if other != name)
     return name.lower() in (*_MISSING, *_EXCEL_ERRORS)
-
-
-def _alike(rows: dict[str, int]) -> list[list[str]]:
-    """Groups the names by their spelling without case and blanks."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name in rows:
-        groups[visible(name)].append(name)
-    return list(groups.values())
-
-
-def visible(name: str) -> str:
-    """The name without case, blanks and invisible characters: the same for names that look alike."""
-    return "".join(sign for sign in unicodedata.normalize("NFKC", name).casefold() if not _is_hidden(sign))
-
-
-def _is_hidden(sign: str) -> bool:
-    """Whether a character is blank or, as a NUL or a zero-width space, not seen at all."""
-    return sign.isspace() or unicodedata.category(sign) in ("Cc", "Cf")
-
-
-def _shown(names: list[str], rows: dict[str, int], between: str = ", ") -> str:
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return between.join(f"{_quoted(name)} ({_count(rows[name])})" for name in names[:_SHOWN]) + more
-
-
-def _count(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows:,} rows"
-
-
-def _quoted(name: str) -> str:
-    """A name in the quotes that it does not hold, cut where it is long."""
-    name = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
-    name = "".join(
-        sign if sign == " " or not _is_hidden(sign) else sign.encode("unicode_escape").decode() for sign in name
-    )
-    return f"'{name}'" if '"' in name else f'"{name}"'

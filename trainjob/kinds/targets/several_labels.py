@@ -16,9 +16,9 @@ from trainjob.data.read.label_lists import labels_in, list_error, notation_of
 from trainjob.data.read.rows import OnBadRow, Rows, as_text
 from trainjob.errors import listed
 from trainjob.evaluation.label_estimates import LabelJudge, name_lists
+from trainjob.kinds.look_alikes import look_alike_notes
 from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.targets.class_baselines import one_vs_rest
-from trainjob.kinds.targets.class_notes import look_alike_notes
 from trainjob.kinds.targets.labels_reply import LabelsReply, labels_replies
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ from trainjob.launch.quick_imports import quick_imports
 IDLE_SECONDS = 120.0
 """Time that it waits for the next request. It holds about half a gigabyte."""
 
-
 REQUEST_SECONDS = 10.0
 """Time that a worker has to send its request."""
 
