@@ -135,7 +135,7 @@ def test_wrong_tags_are_named_with_their_rows(tmp_path: Path) -> None:
         "line 3",
         "a tag must be O, or B-, I-, E- or S- and a type: person",
         "the tags are numbers without names",
-        'column "tokens": a token is no text: 7',
+        'column "tokens": a token is not text: 7',
         "a tag must be O, or",
         "a span is empty or blank",
         "the cell is empty",

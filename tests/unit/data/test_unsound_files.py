@@ -44,7 +44,11 @@ def _zstd(content: bytes) -> bytes:
         ("rows.csv", "text,label\n".encode("utf-16-le"), "rows.csv is UTF-16 text: save the file in UTF-8"),
         ("rows.jsonl", '{"text": "a"}\n'.encode("utf-16"), "rows.jsonl is UTF-16 text: save the file in UTF-8"),
         ("rows.jsonl", '{"text": "a"}\n'.encode("utf-16-be"), "rows.jsonl is UTF-16 text: save the file in UTF-8"),
-        ("rows.csv", gzip.compress(b"text,label\na,b\n", mtime=0), "rows.csv is binary, not text: .* such as .csv.gz or"),
+        (
+            "rows.csv",
+            gzip.compress(b"text,label\na,b\n", mtime=0),
+            "rows.csv is binary, not text: .* such as .csv.gz or",
+        ),
         ("rows.jsonl", gzip.compress(b'{"text": "a"}\n', mtime=0), "rows.jsonl is binary, not text"),
         ("rows.csv", b"text\x1b[2J,label\nx,y\n", r'no column "text"; it has "text\\u001b\[2J", label; did you mean'),
         (

@@ -147,7 +147,7 @@ def test_wrong_spans_are_named_with_their_rows(tmp_path: Path) -> None:
         "'A' is not JSON",
         "write [] for a text without spans",
         "a span needs exactly one type",
-        "a span's own text is another one",
+        "the text of a span differs from the text at its offsets",
         'but the text has "one" there',
     ):
         assert words in found

@@ -93,7 +93,7 @@ class JSONLinesFile:
 
     def schema(self) -> pa.Schema:
         """Names and types of the columns in the first rows. Lists and objects of values of several types, which Arrow
-        has no type for, are lists of nothing."""
+        has no type for, have the type list<null>."""
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
             batch = next(_batches(texts), [])

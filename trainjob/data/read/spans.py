@@ -116,7 +116,7 @@ def _span(text: str, item: Any) -> Span:
     given = item.get("text") if isinstance(item, dict) else None
     if isinstance(given, str) and _NOT_COMPARED.sub("", given) != _NOT_COMPARED.sub("", inner):
         detail = f'{shown}, but the text has "{inner[:_SHOWN]}" there; offsets count Unicode characters from 0'
-        raise _BadSpan("a span's own text is another one", detail)
+        raise _BadSpan("the text of a span differs from the text at its offsets", detail)
     return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip()), kind
 
 

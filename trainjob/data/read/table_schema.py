@@ -11,7 +11,7 @@ from trainjob.data.read.tables import CSVFile, ParquetRows
 
 def table_schema(part: SourcePart) -> pa.Schema:
     """The columns of the part's file and of its partition folders. The columns of CSV and JSON Lines are text; those
-    of JSON Lines that hold lists or objects on any line are lists of nothing."""
+    of JSON Lines that hold lists or objects on any line have the type list<null>."""
     if isinstance(part, Partition):
         schema = table_schema(part.part)
         for name in part.names:

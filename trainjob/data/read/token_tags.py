@@ -20,7 +20,7 @@ from trainjob.errors import RowError, listed, notify
 from trainjob.schema.spans import Span, written
 
 _TAG = re.compile(r"([BIESLUMW])[-_](.+)", re.DOTALL)
-NOT_TEXT = "a token is no text"
+NOT_TEXT = "a token is not text"
 _BEGINS, _ENDS = "BSUW", "ESLUW"
 
 
