@@ -13,8 +13,8 @@ from trainjob.runs.comparison import ColumnImportance, Comparison
 MOST_DRAWN = 20
 LONGEST_NAME = 30
 CORRELATED = (
-    "Of columns that tell the same, each may seem unimportant, because the model still has the other: this measures "
-    "what this model relies on, not what a column has to do with the label."
+    "Correlated columns may each seem unimportant, because the model still has the others when one is shuffled. This "
+    "measures what the model relies on, not how strongly a column is related to the label."
 )
 
 
@@ -40,7 +40,7 @@ def importance_view(comparison: Comparison) -> ImportanceView | None:
     drawn = f", drawn at random of {count(comparison.of_rows)}" if found.rows < comparison.of_rows else ""
     how = (
         f"How much worse {model.main} becomes when the cells of one column are shuffled: the mean of {found.repeats} "
-        f"times, on {count(found.rows)} {comparison.set_name} rows{drawn}; in brackets the mean of their 95 % "
+        f"shuffles, on {count(found.rows)} {comparison.set_name} rows{drawn}; in brackets the mean of their 95 % "
         "bootstrap intervals."
     )
     lines = [(each.column, each.drop.in_words("+.4f")) for each in found.columns]
@@ -62,8 +62,9 @@ def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Picture:
         axes.spines[["left", "bottom"]].set_color(GRID)
         axes.tick_params(colors=INK, length=0)
         svg = inline_svg(figure, "importance")
+    title = f"How much worse {model.main} becomes when a column is shuffled: the {len(columns)} most important"
     values = "; ".join(f"{each.column}: {each.drop.in_words('+.4f')}" for each in columns)
-    return Picture(f"{model.main}, worse by, of the {len(columns)} most important columns", svg, f"{values}.")
+    return Picture(title, svg, f"{values}.")
 
 
 def _short(name: str) -> str:

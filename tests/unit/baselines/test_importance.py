@@ -90,7 +90,7 @@ def test_the_report_shows_it(run: Folder) -> None:
     assert stored.importance == first.importance
     report = render(run)
     assert "Which columns matter?" in report
-    assert "the mean of 5 times, on 169 test rows;" in report
+    assert "the mean of 5 shuffles, on 169 test rows;" in report
     for each in stored.importance.columns:
         assert each.column in report
         assert f"{each.drop.value:+.4f}" in report
