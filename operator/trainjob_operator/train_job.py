@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from trainjob.api import Metadata, TrainJob
 from trainjob.api.cluster import KubernetesObject
+from trainjob.api.earlier import as_written_now
 from trainjob.api.names import OPERATOR
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus, problems
@@ -21,7 +22,7 @@ def read_train_job(body: Mapping[str, Any]) -> tuple[TrainJob, RayJobError | Non
     """The TrainJob, and an error if its spec is invalid because a CRD of another version admitted it. The spec's fields
     are then read one by one: the valid ones still act on an existing RayJob, but none can be rendered from them."""
     try:
-        return TrainJob.model_validate({**body, "status": None}, by_alias=True, by_name=False), None
+        return TrainJob.model_validate({**as_written_now(body), "status": None}, by_alias=True, by_name=False), None
     except ValidationError as error:
         job = TrainJob.model_construct(
             api_version=body["apiVersion"],

@@ -77,6 +77,14 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "dataset.textPair", {"dataset.text": ["title"], "dataset.textPair": ["title"]}),
     ("causalLM", "dataset.textPair", {"dataset.textPair": ["answer"]}),
     ("textClassifier", "dataset.label", {"dataset.label": ...}),
+    *(
+        (
+            kind,
+            f"model.{kind}.loss",
+            {"dataset.label": None, "dataset.labels": ["a", "b"], f"model.{kind}.loss": {"crossEntropy": {}}},
+        )
+        for kind in ("textClassifier", "imageClassifier")
+    ),
     ("textClassifier", "dataset.train.format", {"dataset.train.format": "images"}),
     ("textClassifier", "dataset.train.format", {"dataset.train.format": "mnist"}),
     ("textClassifier", "training.batchSize", {"workers.count": 5, "training.batchSize": 32}),

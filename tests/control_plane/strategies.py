@@ -322,6 +322,14 @@ def _taught(draw: st.DrawFn, specs: Strategy) -> Document:
     return spec
 
 
+def _with_loss_of_labels(spec: Document) -> Document:
+    """`spec` with several labels a row only beside a loss that allows them."""
+    kind = next(iter(spec["model"].values()))
+    if "labels" in spec.get("dataset", {}) and "crossEntropy" in kind.get("loss", {}):
+        del kind["loss"]
+    return spec
+
+
 def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Strategy:
     what = part({"model": st.fixed_dictionaries({model: kind})})
     checkpoints = part(checkpoints=merged(_checkpoints, part(metric=st.sampled_from(metrics))))
@@ -329,7 +337,7 @@ def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Str
     if model in ("function", "causalLM"):
         return whole
     learns_alone = model.endswith(("Regressor", "Embedder")) or model == "tokenClassifier"
-    return (whole if learns_alone else _taught(whole)).flatmap(_tuned)
+    return (whole if learns_alone else _taught(whole.map(_with_loss_of_labels))).flatmap(_tuned)
 
 
 def _baselines(*names: str, **others: Strategy) -> Strategy:

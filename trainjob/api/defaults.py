@@ -1,28 +1,39 @@
-"""Defaults of `spec.training` and `spec.baselines` that depend on the model."""
+"""Defaults that depend on other fields of the spec."""
 
 from trainjob.api.baselines import Baselines
 from trainjob.api.training import Constant, Optimizer, Scheduler, Training, WarmUp
-from trainjob.api.trainjob import TrainJob
+from trainjob.api.trainjob import TrainJob, TrainJobSpec
+from trainjob.kinds.classifier import SEVERAL_LABELS_LOSS
 from trainjob.kinds.model import KindSpec, Model
 
 BATCH_SIZE = 32
 
 
 def with_defaults(job: TrainJob) -> TrainJob:
-    """`job` with all defaults that depend on the model or on the number of workers.
+    """`job` with all defaults that depend on other fields.
 
     The batch is 32 rows, or the next multiple of the workers. A pretrained model gets a small learning rate, and the
     head of a frozen encoder a large one, both with warm-up and linear decay; one from scratch gets a constant one.
+    With `dataset.labels`, the loss of a classifier is binaryCrossEntropy; in a column of labels, the rows decide.
     """
     spec = job.spec
     training = _filled(spec.training, spec.model, spec.workers.count)
     baselines = usual_baselines(spec.model) if spec.baselines is None else spec.baselines
-    return job.model_copy(update={"spec": spec.model_copy(update={"training": training, "baselines": baselines})})
+    filled = {"training": training, "baselines": baselines, "model": _with_loss(spec)}
+    return job.model_copy(update={"spec": spec.model_copy(update=filled)})
 
 
 def usual_baselines(model: Model) -> Baselines | None:
     """The default baselines of the kind of model; None if it has none."""
     return Baselines(**{name: {} for name in model.facts.usual_baselines}) if model.facts.baselines else None
+
+
+def _with_loss(spec: TrainJobSpec) -> Model:
+    """Only classifiers take `dataset.labels`."""
+    if spec.dataset is None or spec.dataset.labels is None:
+        return spec.model
+    classifier = spec.model.kind.model_copy(update={"loss": SEVERAL_LABELS_LOSS})
+    return spec.model.model_copy(update={spec.model.chosen: classifier})
 
 
 def _filled(training: Training, model: Model, workers: int) -> Training:

@@ -55,19 +55,20 @@ def value(path: str) -> Expression:
 
 
 def given(path: str) -> Expression:
-    """Whether a field without a default is set."""
+    """Whether a field and each parent that may be missing are in the document. API servers fill in none of them."""
     steps = path.split(".")
     optional = [steps[: depth + 1] for depth, step in enumerate(steps) if step.endswith("?")]
     chain = " && ".join(f"has({_cel_path(found)})" for found in [*optional, steps])
 
     def is_given(spec: Any) -> bool:
-        parent = _part(spec, steps[:-1])
-        if parent is None:
-            return False
-        name = attribute_of(parent, steps[-1])
-        return getattr(parent, name) is not None and name in parent.model_fields_set
+        return all(_is_set(_part(spec, found[:-1]), found[-1]) for found in [*optional, steps])
 
     return Expression(f"({chain})" if optional else chain, is_given)
+
+
+def _is_set(parent: Any, step: str) -> bool:
+    name = attribute_of(parent, step.removesuffix("?"))
+    return getattr(parent, name) is not None and name in parent.model_fields_set
 
 
 def any_of(*conditions: Expression) -> Expression:

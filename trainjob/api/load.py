@@ -24,6 +24,7 @@ from trainjob.api.document import (
     parse,
     value_at,
 )
+from trainjob.api.earlier import as_written_now
 from trainjob.api.names import KIND
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
@@ -87,7 +88,7 @@ def with_overrides(text: str, name: str, overrides: Sequence[str]) -> TrainJob:
     """The TrainJob in a run's YAML `text`, with `overrides` applied; errors call it `name`. Raises InvalidDocument."""
     document = parse(text, lambda line, _: Position(line, f"{name}:{line}"))
     apply_overrides(document, overrides)
-    return checked(without_nulls(document.data, TrainJob), document, TrainJob)
+    return checked(without_nulls(as_written_now(document.data), TrainJob), document, TrainJob)
 
 
 def read_document(path: Path) -> Document:

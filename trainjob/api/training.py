@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from trainjob.kinds import direction_of
-from trainjob.schema.base import DependsOnModel, OneOf, StrictModel
+from trainjob.schema.base import DependsOnSpec, OneOf, StrictModel
 from trainjob.schema.fields import PositiveInt
 from trainjob.schema.uris import FolderURI
 
@@ -18,7 +18,7 @@ NonNegative = Annotated[float, Field(ge=0)]
 class Adam(StrictModel):
     """Adam (Kingma and Ba, 2014)."""
 
-    learning_rate: Annotated[LearningRate, DependsOnModel()] = 1e-3
+    learning_rate: Annotated[LearningRate, DependsOnSpec()] = 1e-3
     """Peak learning rate; by default 1e-4 for a pretrained encoder, 0.1 for the head of a frozen one, 2e-5 for a
     pretrained language model, and 1e-3 for a network trained from scratch."""
     betas: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = [0.9, 0.999]
@@ -131,12 +131,12 @@ class Training(StrictModel):
     """Maximum number of passes over the training rows."""
     max_steps: PositiveInt | None = None
     """Maximum number of optimizer steps. An epoch that ends at this limit is validated and saved like any other."""
-    batch_size: Annotated[PositiveInt, DependsOnModel()] = 32
+    batch_size: Annotated[PositiveInt, DependsOnSpec()] = 32
     """Rows per batch over all workers; each takes batchSize / workers.count. By default 32, or the next multiple of
     workers.count."""
     optimizer: Optimizer = Optimizer(adam_w=AdamW())
     """The optimizer."""
-    scheduler: Annotated[Scheduler, DependsOnModel()] = Scheduler(constant=Constant())
+    scheduler: Annotated[Scheduler, DependsOnSpec()] = Scheduler(constant=Constant())
     """The learning-rate schedule; by default `constant`, and for a pretrained model `linear` with a warm-up of a tenth
     of the steps."""
     gradient_clipping: Annotated[float, Field(gt=0)] | None = None

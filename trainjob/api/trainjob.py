@@ -15,7 +15,7 @@ from trainjob.api.tracking import Tracker
 from trainjob.api.training import Checkpoints, Training
 from trainjob.api.tuning import Tuning
 from trainjob.kinds.model import Model
-from trainjob.schema.base import StrictModel, depends_on_model, refuse_conflicts
+from trainjob.schema.base import StrictModel, depends_on_spec, refuse_conflicts
 from trainjob.schema.fields import PositiveInt
 
 
@@ -118,12 +118,12 @@ class TrainJobSpec(StrictModel):
         return self
 
     def has_part(self, path: str) -> bool:
-        """Whether a field is set, explicitly or by a default that does not depend on the model."""
+        """Whether a field is set, explicitly or by a default that does not depend on other fields."""
         part: Any = self
         for name in path.split("."):
             attribute = attribute_of(part, name) if isinstance(part, StrictModel) else name
             is_set = not isinstance(part, StrictModel) or attribute in part.model_fields_set
-            if not is_set and depends_on_model(type(part).model_fields[attribute]):  # pyrefly: ignore[missing-attribute]
+            if not is_set and depends_on_spec(type(part).model_fields[attribute]):  # pyrefly: ignore[missing-attribute]
                 return False
             part = getattr(part, attribute, None)
         return part is not None

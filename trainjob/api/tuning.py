@@ -17,7 +17,7 @@ from trainjob.api.training import Training
 from trainjob.api.wording import fields_of, nested_model, show
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.kinds.model import Model
-from trainjob.schema.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
+from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, refuse_conflicts
 
 Value = int | float | bool | str
 """The value of a hyperparameter."""
@@ -221,7 +221,7 @@ def steps_to(path: str) -> list[Step]:
         field_path = f"{field_path}.{name}"
         if info.default is None:
             steps.append(Step(field_path, isinstance(default, OneOf) and fields_of(part)[name] is _chosen(default)))
-        default = None if depends_on_model(info) else info.default
+        default = None if depends_on_spec(info) else info.default
         part = cast("type[StrictModel]", nested_model(info.annotation))
     return steps
 

@@ -12,7 +12,7 @@ from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
 from trainjob.crd.rules import rules_of
-from trainjob.schema.base import OneOf, StrictModel, depends_on_model
+from trainjob.schema.base import OneOf, StrictModel, depends_on_spec
 
 _LIST_KEYS = {
     "Condition": "type",
@@ -205,7 +205,7 @@ def _of_several_types(choices: list[Schema]) -> Schema:
 
 def _default(info: FieldInfo) -> Schema:
     """The default of a field, if it has one; of a model only what its own fields' defaults do not say."""
-    depends = depends_on_model(info)
+    depends = depends_on_spec(info)
     if info.is_required() or depends or info.default in (None, [], {}):
         return {}
     value = info.default

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from trainjob.kinds.facts import SCRATCH_RATE, Direction
-from trainjob.schema.base import OneOf, StrictModel
+from trainjob.schema.base import DependsOnSpec, OneOf, StrictModel
 from trainjob.schema.fields import Dropout
 
 Weight = Annotated[float, Field(gt=0)]
@@ -46,6 +46,12 @@ class Loss(OneOf):
     """One sigmoid per class against the one-hot label."""
 
 
+SEVERAL_LABELS_LOSS = Loss(binary_cross_entropy=Loss.BinaryCrossEntropy())
+"""The loss of rows with several labels."""
+ONE_CLASS_LOSS = "a softmax gives each row one class; write `binaryCrossEntropy: {}` or leave loss out"
+"""Why crossEntropy does not fit rows with several labels, and what to write."""
+
+
 class ClassWeights(OneOf):
     """Weight of each class in the loss."""
 
@@ -64,11 +70,17 @@ class Classifier(OneOf):
 
     dropout: Dropout = 0.1
     """Probability of dropping an activation before the linear head."""
-    loss: Loss = Loss(cross_entropy=Loss.CrossEntropy())
-    """The loss function. With several labels a row, it is always binaryCrossEntropy."""
+    loss: Annotated[Loss, DependsOnSpec()] = Loss(cross_entropy=Loss.CrossEntropy())
+    """The loss function: by default crossEntropy and, with several labels a row, binaryCrossEntropy, which alone allows
+    them."""
     class_weights: ClassWeights | None = None
     """Weight of each class in the loss, including reported losses; by default, every row has the same weight. With
     several labels a row, the weight of a label counts for the rows that have it."""
+
+    @property
+    def excludes_several_labels(self) -> bool:
+        """Whether the YAML asks for a softmax. `trainjob.api.spec_rules` has the same as an expression."""
+        return "loss" in self.model_fields_set and self.loss.cross_entropy is not None
 
     @staticmethod
     def rate_of(pretrained: str | None, freeze_encoder: bool) -> float:

@@ -29,7 +29,7 @@ class ImageKind(Kind):
     parts = staticmethod(image_parts)
 
     @abstractmethod
-    def label_reader(self, dataset: Dataset) -> LabelReader:
+    def label_reader(self, dataset: Dataset, spec: Any) -> LabelReader:
         """Reads the labels of the training rows."""
 
     @abstractmethod
@@ -50,7 +50,7 @@ class ImageKind(Kind):
         bad: BadRows,
         /,
     ) -> FittedOn:
-        return fit_images(self.label_reader(dataset), dataset, spec, train, seed, mapped, bad)
+        return fit_images(self.label_reader(dataset, spec), dataset, spec, train, seed, mapped, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[ImageInput, Any]:
         target, is_pretrained = (

@@ -34,7 +34,7 @@ class TextKind(Kind):
         return table_parts(source, endpoint, self.facts.field)
 
     @abstractmethod
-    def label_reader(self, dataset: Dataset) -> LabelReader:
+    def label_reader(self, dataset: Dataset, spec: Any) -> LabelReader:
         """Reads the labels of the training rows."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class TextKind(Kind):
         bad: BadRows,
         /,
     ) -> FittedOn:
-        return fit_texts(self.label_reader(dataset), dataset, spec, train, seed, mapped, bad)
+        return fit_texts(self.label_reader(dataset, spec), dataset, spec, train, seed, mapped, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TextInput, Any]:
         target = self.load_target(state)

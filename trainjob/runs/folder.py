@@ -11,6 +11,7 @@ import yaml
 
 from trainjob.api import Baselines, TrainJob
 from trainjob.api.document import as_yaml_file
+from trainjob.api.earlier import as_written_now
 from trainjob.api.names import run_name
 from trainjob.errors import UserError, listed, notify
 from trainjob.redaction import redacted
@@ -136,7 +137,7 @@ def read_job_yaml(run: Folder) -> str:
 def parse_job(run: Folder, job_yaml: str) -> TrainJob:
     """Parses `read_job_yaml(run)`. Raises UserError if it is damaged."""
     with refuse_damaged(run, TRAINJOB):
-        return TrainJob.model_validate(yaml.safe_load(job_yaml))
+        return TrainJob.model_validate(as_written_now(yaml.safe_load(job_yaml)))
 
 
 def has_results(run: Folder) -> bool:

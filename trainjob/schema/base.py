@@ -29,13 +29,13 @@ class StrictModel(BaseModel):
 
 
 @dataclass(frozen=True)
-class DependsOnModel:
+class DependsOnSpec:
     """Marks a field whose default `trainjob.api.defaults` chooses, so its class has no default to show."""
 
 
-def depends_on_model(info: FieldInfo) -> bool:
-    """Whether the field's default depends on the model."""
-    return any(isinstance(note, DependsOnModel) for note in info.metadata)
+def depends_on_spec(info: FieldInfo) -> bool:
+    """Whether the field's default depends on other fields."""
+    return any(isinstance(note, DependsOnSpec) for note in info.metadata)
 
 
 def refuse_conflicts(conflicts: Iterable[tuple[str, str]]) -> None:

@@ -1,6 +1,7 @@
 """Defaults of `spec.training` depend on the model, and are written to the run's trainjob.yaml."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -87,6 +88,19 @@ def test_the_usual_baselines_suit_the_model_and_can_be_turned_off(
     assert named() == named(baselines=None) == usual
     assert named(baselines={}) == []
     assert named(baselines={"mostFrequent": {}}) == ["mostFrequent"]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "expected"),
+    [({"label": "tag"}, "crossEntropy"), ({"labels": ["a", "b"]}, "binaryCrossEntropy")],
+)
+def test_the_loss_suits_the_labels(tmp_path: Path, dataset: dict[str, Any], expected: str) -> None:
+    document = yaml.safe_load(GOOD)
+    del document["spec"]["dataset"]["label"]
+    document["spec"]["dataset"] |= dataset
+    job = load_trainjob(write(tmp_path, yaml.safe_dump(document)))
+    assert to_dict(job)["spec"]["model"]["textClassifier"]["loss"] == {expected: {}}
+    assert TrainJob.model_validate(to_dict(job)) == job  # as a run keeps it
 
 
 def test_a_function_has_no_baselines(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import TypeAdapter
 from trainjob_files import GOOD, problems, write
 
@@ -238,6 +239,17 @@ def test_of_thousands_of_problems_the_first_are_told(tmp_path: Path) -> None:
     lines = problems(write(tmp_path, GOOD + fields))
     assert len(lines) == 101
     assert lines[0].endswith("1000 problems, of which these are the first 100:")
+
+
+def test_a_softmax_over_several_labels_is_refused(tmp_path: Path) -> None:
+    document = yaml.safe_load(GOOD)
+    document["spec"]["dataset"]["labels"] = [document["spec"]["dataset"].pop("label"), "other"]
+    document["spec"]["model"]["textClassifier"]["loss"] = {"crossEntropy": {}}
+    (found,) = problems(write(tmp_path, yaml.safe_dump(document)))
+    assert found.endswith(
+        "spec.model.textClassifier.loss  must not be crossEntropy with dataset.labels: a softmax gives each row one "
+        "class; write `binaryCrossEntropy: {}` or leave loss out"
+    )
 
 
 def test_rules_that_span_fields_are_told_together(tmp_path: Path) -> None:

@@ -19,11 +19,12 @@ from trainjob.kinds.targets.several_labels import SeveralLabels
 ENCODER = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 100}
 
 
-def spec_of(file: Path, **dataset: Any) -> TrainJobSpec:
+def spec_of(file: Path, loss: str | None = None, **dataset: Any) -> TrainJobSpec:
     labels = {} if "labels" in dataset else {"label": "tags"}
+    losses = {} if loss is None else {"loss": {loss: {}}}
     return TrainJobSpec.model_validate(
         {
-            "model": {"textClassifier": {"encoder": ENCODER, "maxLength": 16}},
+            "model": {"textClassifier": {"encoder": ENCODER, "maxLength": 16, **losses}},
             "dataset": {"train": {"uri": str(file)}, "text": ["text"], **labels, **dataset},
         }
     )
@@ -151,6 +152,18 @@ def test_lists_in_half_of_the_rows_are_refused(tmp_path: Path) -> None:
     found = str(caught.value).replace(f"{tmp_path}/", "")
     assert 'column "tags" has lists of labels in 2 rows (such as a.jsonl, line 2), and a single label in 3' in found
     assert '(such as a.jsonl, line 1): write each as a list, such as ["a"], or [] for a row without a label' in found
+
+
+def test_a_softmax_over_lists_is_refused(tmp_path: Path) -> None:
+    lists = write_jsonl(tmp_path / "lists.jsonl", [["a"], ["b"], ["a", "b"], ["b"], []])
+    with pytest.raises(DataError) as caught:
+        fit(spec_of(lists, "crossEntropy"))
+    assert str(caught.value) == (
+        "spec.model.textClassifier.loss: must not be crossEntropy where rows have several labels, as in column "
+        '"tags": a softmax gives each row one class; write `binaryCrossEntropy: {}` or leave loss out'
+    )
+    assert several(fit(spec_of(lists, "binaryCrossEntropy"))).names == ["a", "b"]
+    fit(spec_of(write_jsonl(tmp_path / "classes.jsonl", ["a", "b"] * 3), "crossEntropy"))
 
 
 def test_lists_that_cannot_be_used_are_named_with_their_rows(tmp_path: Path) -> None:

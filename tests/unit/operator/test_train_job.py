@@ -13,6 +13,17 @@ def test_a_valid_trainjob_is_read_whole():
     assert read_train_job(document(retries=3)) == (trainjob(retries=3), None)
 
 
+def test_several_labels_may_have_the_earlier_default_of_their_loss():
+    """API servers filled in crossEntropy; such a classifier was trained with binaryCrossEntropy nevertheless."""
+    model = {"textClassifier": {"encoder": {}, "loss": {"crossEntropy": {}}}}
+    dataset = {"train": {"uri": "s3://data/a.csv"}, "text": ["text"], "labels": ["a", "b"]}
+    body = document(model=model, dataset=dataset)
+    job, error = read_train_job(body)
+    assert error is None
+    assert job.spec.model.classifier is not None
+    assert job.spec.model.classifier.loss.chosen == "binary_cross_entropy"
+
+
 def test_of_an_invalid_spec_the_valid_fields_still_act():
     body = document(retries=3, suspend=True, deadlines={"total": "1h"}, workers={"count": 4}, ttlAfterFinished="1d")
     body["spec"] |= {"model": {"oracle": {}}, "storage": {"uri": ""}, "surprise": 1}

@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from trainjob.api import TrainJob
+from trainjob.api.defaults import with_defaults
+from trainjob.api.load import with_overrides
 from trainjob.errors import Notice, StorageError, TransientError, UserError
 from trainjob.runs.attempts import count_failure
-from trainjob.runs.folder import begin_attempt, check_exists, clear_results, read_job, run_folder
+from trainjob.runs.folder import begin_attempt, check_exists, clear_results, read_job, read_job_yaml, run_folder
 from trainjob.runs.history import History
 from trainjob.runs.lock import locked
 from trainjob.storage import Folder
@@ -94,6 +96,19 @@ def test_a_run_of_a_version_without_some_fields_continues_with_their_defaults(tm
     training = job.spec.training.model_copy(update={"epochs": 3})
     with pytest.raises(UserError, match=r"another spec:\n  spec\.training\.epochs: 10 → 3\n"):
         begin_attempt(folder, job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})}))
+
+
+def test_a_run_of_several_labels_continues_that_has_the_earlier_default_of_their_loss(tmp_path: Path):
+    dataset = {"train": {"uri": "a.csv"}, "text": ["text"], "labels": ["a", "b"]}
+    job = with_defaults(trainjob(tmp_path, None, {"model": {"textClassifier": {"encoder": {}}}, "dataset": dataset}))
+    folder = run_folder(job)
+    begin_attempt(folder, job)
+    document = yaml.safe_load(folder.read("trainjob.yaml"))
+    document["spec"]["model"]["textClassifier"]["loss"] = {"crossEntropy": {}}
+    folder.write("trainjob.yaml", yaml.safe_dump(document).encode())
+    folder.write("metrics.jsonl", b"")
+    assert begin_attempt(folder, job).count == 2
+    assert read_job(folder) == with_overrides(read_job_yaml(folder), "trainjob.yaml", []) == job
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""Reads the labels of rows that may have several: cells that list them, or a column of 0 and 1 for each label."""
+"""Reads the labels of rows that may have several: cells that list them, or a column for each label."""
 
 import ast
 import io
 import json
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +19,8 @@ from trainjob.errors import RowError
 
 LABELS = "dataset.labels"
 """The column of lists that is made of the columns in `dataset.labels`."""
+JoinColumns = Callable[[Rows, Sequence[str], OnBadRow], Rows]
+"""Gives rows the column LABELS, made of a column for each label. Calls `on_bad` for each row that it leaves out."""
 SEPARATOR = "|"
 Notation = Literal["list", "choices", "separated", "plain"]
 """How a cell holds labels: in a list, or an object with a 0 or 1 for each; in Label Studio's object of several choices,
@@ -33,9 +35,9 @@ def label_column(dataset: Dataset) -> str | None:
     return LABELS if dataset.labels else dataset.label
 
 
-def with_flags(dataset: Dataset, parts: Sequence[SourcePart]) -> list[SourcePart]:
+def with_labels(dataset: Dataset, parts: Sequence[SourcePart], join: JoinColumns) -> list[SourcePart]:
     """The parts of a table, with the column LABELS if it has a column for each label."""
-    return [FlaggedPart(part, tuple(dataset.labels)) for part in parts] if dataset.labels else list(parts)
+    return [SeparateLabels(part, tuple(dataset.labels), join) for part in parts] if dataset.labels else list(parts)
 
 
 def notation_of(cell: str) -> Notation:
@@ -111,10 +113,11 @@ def list_error(location: str, column: str, problem: str) -> RowError:
 
 
 @dataclass(frozen=True)
-class FlaggedPart(WrappedPart):
-    """Rows of a table with a column of 0 and 1 for each label: when it is read, LABELS lists those with a 1."""
+class SeparateLabels(WrappedPart):
+    """Rows of a table with a column for each label: when it is read, `join` makes LABELS of them."""
 
     labels: tuple[str, ...]
+    join: JoinColumns
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         if columns is None or LABELS not in columns:
@@ -122,7 +125,7 @@ class FlaggedPart(WrappedPart):
             return
         wanted = list(dict.fromkeys([*(name for name in columns if name != LABELS), *self.labels]))
         for rows in self.part.read(wanted, on_bad):
-            yield with_lists(rows, self.labels, on_bad)
+            yield self.join(rows, self.labels, on_bad)
 
 
 def with_lists(rows: Rows, labels: Sequence[str], on_bad: OnBadRow) -> Rows:

@@ -1,11 +1,14 @@
-"""Reads a column of numbers."""
+"""Reads columns of numbers."""
 
 import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from trainjob.data.arrays import as_numpy
+from trainjob.data.read.label_lists import LABELS
 from trainjob.data.read.rows import OnBadRow, Rows, as_text
 from trainjob.errors import RowError
 
@@ -20,16 +23,40 @@ _LONGEST = 60
 def read_numbers(rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
     """The rows with a number within ±LARGEST in `column`, and these numbers, float64 [n]. `on_bad` is called for each
     other row; NaN in a column of numbers is an empty cell."""
-    texts = as_text(rows.table[column], column, rows.where).combine_chunks()
-    encoded = texts.dictionary_encode("encode")
-    names = [(name or "").strip() for name in encoded.dictionary.to_pylist()]
-    numbers = np.array([float(name) if _NUMBER.fullmatch(name) else math.nan for name in names], np.float64)
-    indices = as_numpy(encoded.indices)
-    found = numbers[indices]
-    usable = np.abs(found) <= LARGEST
-    for index in np.flatnonzero(~usable).tolist():
-        on_bad(_error(rows, column, index, names[indices[index]]))
-    return rows.take(np.flatnonzero(usable)), found[usable]
+    rows, found = _read_columns(rows, [column], on_bad)
+    return rows, found[:, 0]
+
+
+def with_numbers(rows: Rows, columns: Sequence[str], on_bad: OnBadRow) -> Rows:
+    """The rows with such a number in each of the `columns`, and with the column LABELS, which lists them. `on_bad` is
+    called once for each other row."""
+    rows, found = _read_columns(rows, columns, on_bad)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(found.ravel()), len(columns))
+    return Rows(rows.table.append_column(LABELS, lists), rows.where, rows.size)
+
+
+def listed_numbers(rows: Rows, column: str) -> np.ndarray:
+    """The numbers float64 [n, columns] that `with_numbers` has put into `column`."""
+    lists = rows.table[column].combine_chunks()
+    return as_numpy(lists.flatten()).reshape(-1, lists.type.list_size)
+
+
+def _read_columns(rows: Rows, columns: Sequence[str], on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
+    """The usable rows, and their numbers float64 [n, columns]."""
+    found = np.empty((len(rows.table), len(columns)))
+    is_bad = np.zeros(len(rows.table), bool)
+    for number, column in enumerate(columns):
+        texts = as_text(rows.table[column], column, rows.where).combine_chunks()
+        encoded = texts.dictionary_encode("encode")
+        names = [(name or "").strip() for name in encoded.dictionary.to_pylist()]
+        numbers = np.array([float(name) if _NUMBER.fullmatch(name) else math.nan for name in names], np.float64)
+        indices = as_numpy(encoded.indices)
+        found[:, number] = numbers[indices]
+        is_unusable = ~(np.abs(found[:, number]) <= LARGEST)
+        for index in np.flatnonzero(is_unusable & ~is_bad).tolist():
+            on_bad(_error(rows, column, index, names[indices[index]]))
+        is_bad |= is_unusable
+    return rows.take(np.flatnonzero(~is_bad)), found[~is_bad]
 
 
 def _error(rows: Rows, column: str, index: int, text: str) -> RowError:

@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from trainjob.data.read.conll import ConllFile
 from trainjob.data.read.json_lines import JSONLinesFile
+from trainjob.data.read.label_lists import SeparateLabels
 from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import SourcePart
 from trainjob.data.read.tables import CSVFile, ParquetRows
@@ -12,6 +13,8 @@ from trainjob.data.read.tables import CSVFile, ParquetRows
 def table_schema(part: SourcePart) -> pa.Schema:
     """The columns of the part's file and of its partition folders. The columns of CSV and JSON Lines are text; those
     of JSON Lines that hold lists or objects on any line have the type list<null>."""
+    if isinstance(part, SeparateLabels):
+        return table_schema(part.part)
     if isinstance(part, Partition):
         schema = table_schema(part.part)
         for name in part.names:

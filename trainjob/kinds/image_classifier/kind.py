@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class ImageClassifierKind(ImageKind):
     facts = ImageClassifier.facts
 
-    def label_reader(self, dataset: Dataset) -> ClassOrLabels:
-        return ClassOrLabels.of(dataset, LABEL)
+    def label_reader(self, dataset: Dataset, spec: ImageClassifier) -> ClassOrLabels:
+        return ClassOrLabels.of(dataset, spec, LABEL)
 
     def load_target(self, state: dict[str, Any]) -> ClassTarget:
         return load_target(state)

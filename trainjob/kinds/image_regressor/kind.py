@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class ImageRegressorKind(ImageKind):
     facts = ImageRegressor.facts
 
-    def label_reader(self, dataset: Dataset) -> NumberLabels:
+    def label_reader(self, dataset: Dataset, spec: ImageRegressor) -> NumberLabels:
         return NumberLabels(LABEL)
 
     def load_target(self, state: dict[str, Any]) -> Number:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from trainjob.api import Dataset
+from trainjob.api import Dataset, ImageClassifier, TextClassifier
 from trainjob.data.first_pass.split import distinct_rows
 from trainjob.data.first_pass.survey import Survey, T, Translation, rows_counted
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
@@ -15,6 +15,7 @@ from trainjob.data.read.label_lists import Notation, label_column, labels_in, li
 from trainjob.data.read.labels import label_errors, label_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import DataError, listed
+from trainjob.kinds.classifier import ONE_CLASS_LOSS
 from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.kinds.targets.several_labels import MOST_LABELS, SeveralLabels
@@ -31,6 +32,8 @@ class ClassOrLabels:
     column: str
     given: list[str] | None = None
     """The names of all labels, where they are known."""
+    loss: str | None = None
+    """The path of the loss, where it does not allow several labels."""
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     """The number of each content."""
     problems: dict[str, str] = field(default_factory=dict[str, str])
@@ -39,9 +42,10 @@ class ClassOrLabels:
     """The location of the first row with each notation."""
 
     @classmethod
-    def of(cls, dataset: Dataset, column: str | None = None) -> Self:
+    def of(cls, dataset: Dataset, spec: TextClassifier | ImageClassifier, column: str | None = None) -> Self:
         """The reader of a dataset's labels, which its parts have in `column`."""
-        return cls(column or str(label_column(dataset)), dataset.labels)
+        loss = f"{spec.path}.loss" if spec.excludes_several_labels else None
+        return cls(column or str(label_column(dataset)), dataset.labels, loss)
 
     def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The labels are int64 [n]."""
@@ -73,12 +77,18 @@ class ClassOrLabels:
         return np.array(numbers, np.int64).__getitem__
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> tuple[Survey[T], ClassTarget]:
-        """Raises DataError where only some cells are lists, and where nothing can be learned."""
+        """Raises DataError where only some cells are lists, where they are and the loss does not allow that, and where
+        nothing can be learned."""
         assert survey.labels is not None
         rows = np.bincount(survey.labels, minlength=len(self.numbers))
         cells = {name: notation_of(name) for name, number in self.numbers.items() if rows[number]}
         if not self._are_lists(cells, rows):
             return ClassLabels(self.column, numbers=self.numbers).fit(survey, dataset, bad)
+        if self.loss is not None:
+            raise DataError(
+                f'{self.loss}: must not be crossEntropy where rows have several labels, as in column "{self.column}": '
+                f"{ONE_CLASS_LOSS}"
+            )
         found = self._labels_of(cells)
         names = self.given or sorted({name for each in found.values() for name in each})
         uris = listed(dataset.train.all_uris)

@@ -16,6 +16,7 @@ from trainjob.data.read.label_lists import labels_in, list_error, notation_of
 from trainjob.data.read.rows import OnBadRow, Rows, as_text
 from trainjob.errors import listed
 from trainjob.evaluation.label_estimates import LabelJudge, name_lists
+from trainjob.kinds.classifier import SEVERAL_LABELS_LOSS
 from trainjob.kinds.look_alikes import look_alike_notes
 from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.targets.class_baselines import one_vs_rest
@@ -166,8 +167,8 @@ class SeveralLabels(Target):
         return np.full((rows, len(self.names)), -1, np.int8)
 
     def loss(self, spec: "Spec") -> Loss:
-        """Binary cross-entropy, whatever the spec says: the classes of a softmax exclude each other."""
-        return Loss(binary_cross_entropy=Loss.BinaryCrossEntropy())
+        """Binary cross-entropy, also where an earlier version wrote the loss of one class into the spec."""
+        return SEVERAL_LABELS_LOSS
 
     def objective(self, spec: TrainJobSpec | None, module: "Classifier[Any]") -> "LabelsObjective":
         """Raises UserError if the class weights do not name exactly the labels."""

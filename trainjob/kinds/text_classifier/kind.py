@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source, TextClassifier
-from trainjob.data.read.label_lists import with_flags
+from trainjob.data.read.label_lists import with_labels, with_lists
 from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
@@ -19,10 +19,10 @@ class TextClassifierKind(TextKind):
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         nested = [] if dataset.label is None else [dataset.label]
-        return with_flags(dataset, table_parts(source, endpoint, self.facts.field, nested))
+        return with_labels(dataset, table_parts(source, endpoint, self.facts.field, nested), with_lists)
 
-    def label_reader(self, dataset: Dataset) -> ClassOrLabels:
-        return ClassOrLabels.of(dataset)
+    def label_reader(self, dataset: Dataset, spec: TextClassifier) -> ClassOrLabels:
+        return ClassOrLabels.of(dataset, spec)
 
     def load_target(self, state: dict[str, Any]) -> ClassTarget:
         return load_target(state)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class TextRegressorKind(TextKind):
     facts = TextRegressor.facts
 
-    def label_reader(self, dataset: Dataset) -> NumberLabels:
+    def label_reader(self, dataset: Dataset, spec: TextRegressor) -> NumberLabels:
         return NumberLabels(str(dataset.label))
 
     def load_target(self, state: dict[str, Any]) -> Number:
