@@ -105,7 +105,7 @@ async def _submit(jobs: RayJobs, job: str, command: str) -> None:
         except (aiohttp.ClientError, TimeoutError) as error:
             why = str(error) or type(error).__name__
         if time.monotonic() > deadline:
-            raise TransientError(f"the head has not taken the job for {HEAD_SECONDS:.0f} s: {why}")
+            raise TransientError(f"the head has not accepted the job for {HEAD_SECONDS:.0f} s: {why}")
         if why != shown:
             print(f"waits for the head: {why}", flush=True)
             shown = why

@@ -44,7 +44,7 @@ class Network:
         self.refusal = ""
 
     def guard(self) -> None:
-        """From now on, connections to other addresses fail, as do programs and reads of the pod's credentials."""
+        """Makes connections to other addresses fail, as well as programs and reads of the pod's credentials."""
         socket.getaddrinfo = self._checked
         sys.addaudithook(self._audit)
 

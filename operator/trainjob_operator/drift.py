@@ -5,8 +5,8 @@ from typing import Any, cast
 
 
 def has_drifted(actual: Any, desired: Any) -> bool:
-    """Whether a field of `desired` is missing from `actual` or has another value there. Added fields are no drift, nor
-    are items added to lists of named items, such as containers and environment variables."""
+    """Whether a field of `desired` is missing from `actual` or has another value there. Added fields do not
+    count, nor do items added to lists of named items, such as containers and environment variables."""
     return first_drift(actual, desired) is not None
 
 

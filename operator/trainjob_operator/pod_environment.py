@@ -67,7 +67,7 @@ def _language_model_key(job: TrainJob) -> list[KubernetesObject]:
 
 
 def _git_credentials(job: TrainJob) -> list[KubernetesObject]:
-    """For the Git server of the job's code."""
+    """The credentials for the Git server of the job's code."""
     git = job.spec.code.git if job.spec.code is not None else None
     if git is None or git.secret_name is None:
         return []
@@ -78,7 +78,7 @@ def _git_credentials(job: TrainJob) -> list[KubernetesObject]:
 
 
 def _tracking_credentials(job: TrainJob) -> list[KubernetesObject]:
-    """For the job's experiment trackers."""
+    """The credentials for the job's experiment trackers."""
     secrets = (tracker.secret for tracker in job.spec.tracking)
     return [
         _from_secret(key, secret, key, optional=True) for secret, keys in secrets if secret is not None for key in keys

@@ -81,7 +81,7 @@ class DataProfile(StrictModel):
     """Fraction of the training texts that are longer than `maxLength` tokens, measured on a sample; none where texts
     are not truncated."""
     class_sizes: ClassSizes | None = None
-    """None where labels are no classes."""
+    """None if labels are not classes."""
     label_range: dict[str, float] | None = None
     """Statistics of training labels that are numbers, by name."""
     notes: list[str] = []

@@ -46,7 +46,8 @@ DISTRIBUTIONS = {
     "choice": "One of these.",
     "grid": "Every one of these; only for `search: grid`.",
 }
-"""What each field of a parameter means. The CRD would repeat it for every parameter, so the reference page says it."""
+"""Descriptions of the fields of a parameter. They are only on the reference page: the CRD would repeat them for every
+parameter."""
 
 
 class Parameter(OneOf):

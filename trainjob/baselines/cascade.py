@@ -64,7 +64,7 @@ def curve(
 
 
 def _thresholds(probabilities: np.ndarray) -> list[float]:
-    """From 0 to 1, few enough to read, and short enough to type."""
+    """Candidate thresholds from 0 to 1: quantiles of the probabilities, rounded so that users can type them."""
     inner = np.quantile(probabilities.astype(np.float64), np.arange(1, STEPS) / STEPS, method="higher")
     rounded = np.ceil(inner * 10**DIGITS) / 10**DIGITS
     return np.unique(np.clip([0.0, *rounded, 1.0], 0.0, 1.0)).tolist()

@@ -55,11 +55,12 @@ def logs(
     wants_workers = rank is not None or attempt is not None
     if driver and wants_workers:
         raise typer.BadParameter(
-            "is about the driver's log, --rank and --attempt about workers'", param_hint="--driver"
+            "shows the driver's log, --rank and --attempt workers' logs: leave one out",
+            param_hint="--driver",
         )
     of_run = is_run(name, context, namespace)
     if since is not None and (wants_workers or of_run):
-        raise typer.BadParameter("workers' lines have no times: it is for the driver's log", param_hint="--since")
+        raise typer.BadParameter("only the driver's log, of a TrainJob, has times", param_hint="--since")
     if of_run and driver:
         raise typer.BadParameter("a run's folder has no log of the driver", param_hint="--driver")
     show, ranks, seconds = _printer(grep), _ranks(rank), duration_seconds(since, "--since")
@@ -189,7 +190,7 @@ def _printer(grep: str | None) -> Show:
     try:
         pattern = re.compile(grep or "")
     except re.error as error:
-        raise typer.BadParameter(f"is no regular expression: {error}", param_hint="--grep") from None
+        raise typer.BadParameter(f"is not a regular expression: {error}", param_hint="--grep") from None
 
     def show(line: str) -> None:
         plain = printable(Text.from_ansi(line).plain if "\x1b" in line else line)

@@ -14,7 +14,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 WIDEST = 10_000
-"""Columns where the output is no terminal."""
+"""Width of the output if it is not a terminal, in columns."""
 
 
 def printable(text: str) -> str:

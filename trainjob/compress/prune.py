@@ -26,8 +26,9 @@ _KINDS = (
     (("attention.q_lin", "attention.k_lin", "attention.v_lin"), 1, "attention.out_lin", _HEADS),
     (("ffn.lin1",), 1, "ffn.lin2", _CHANNELS),
 )
-"""For ModernBERT, for BERT and similar models, and for DistilBERT: the linear layers that output heads or channels, the
-number of such groups in each layer's output, the layer that consumes them, and whether they are heads."""
+"""The prunable layers of ModernBERT, of BERT and similar models, and of DistilBERT: the linear layers that output heads
+or channels, the number of such groups in each layer's output, the layer that consumes them, and whether they are
+heads."""
 
 
 @dataclass(frozen=True)

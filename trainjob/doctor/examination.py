@@ -25,7 +25,7 @@ from trainjob_operator.render import with_storage
 _Result = TypeVar("_Result")
 
 _LIMIT_SECONDS = 10.0
-"""For each check but the pod's."""
+"""The time limit of each check except the pod's."""
 _CHECKS: list[tuple[str, Callable[[Subject], Iterator[Finding]]]] = [
     ("namespace", namespace),
     ("TrainJob type", trainjobs),

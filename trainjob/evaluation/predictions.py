@@ -37,7 +37,7 @@ def kept_classes(classes: int) -> int:
 
 
 def ranked_table(rows: np.ndarray, ranked: np.ndarray, probabilities: np.ndarray, labels: np.ndarray) -> pa.Table:
-    """For rows int64 [n] with labels int64 [n]: the most probable classes int64 [n, k], best first, and their
+    """The table of rows int64 [n] with labels int64 [n]: the most probable classes int64 [n, k], best first, and their
     probabilities float32 [n, k]. Classes are indices in all columns; see `with_names`."""
     kept = ranked.shape[1]
     return pa.table(

@@ -109,7 +109,7 @@ class Target(Protocol):
 
     def answer(self, outputs: "Tensor", module: Any) -> "pa.Table | None":
         """The answer to each row, from the network's outputs [n, ...]: the columns that `trainjob predict` writes.
-        None where outputs are no answer, as those of a language model, which generates."""
+        None for a language model, which generates its answers."""
         ...
 
     @property

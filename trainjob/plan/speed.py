@@ -25,7 +25,7 @@ def seconds_per_batch(traced: Traced, threads: int) -> float:
     """The mean time of a worker's share of a batch. Raises UserError if this machine lacks the worker's GPU."""
     spec = traced.spec
     if traced.on_gpu and not torch.cuda.is_available():
-        raise UserError("--measure: the workers use GPUs, and PyTorch can use none of this machine")
+        raise UserError("--measure: the workers use GPUs, and PyTorch cannot use any GPU of this machine")
     device = torch.device("cuda" if traced.on_gpu else "cpu")
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -20,7 +20,7 @@ CORRELATED = (
 
 @dataclass(frozen=True)
 class ImportanceView:
-    """What the template shows."""
+    """The values that the template shows."""
 
     headings: tuple[str, str]
     table: list[tuple[str, str]]

@@ -102,7 +102,7 @@ def write_model(local: Path, model: Folder) -> None:
 
 def write_variant(local: Path, run: Folder, name: str) -> None:
     """Copies a model into the run's folder as a variant. config.json is deleted first and written last, because a
-    folder without it is no variant."""
+    folder without it does not count as a variant."""
     target = run / VARIANTS / name
     target.delete("config.json")
     (run / VARIANTS).delete(name)

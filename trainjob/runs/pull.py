@@ -101,7 +101,7 @@ def _files_of(run: Folder, part: Part) -> list[_File]:
         case "all":
             names = list(found)
             if TRAINJOB not in found:
-                model_folder(run)  # raises if it is no model's folder either
+                model_folder(run)  # raises unless it is a model's folder
     if not names:
         raise not_a_run(run, TRAINJOB)
     digests = _recorded_digests(run, names)

@@ -23,7 +23,7 @@ class Trial(StrictModel):
     """The state of one trial."""
 
     number: int
-    """From 1."""
+    """The trial's number, from 1."""
     parameters: dict[str, Any]
     """Maps the path of each tuned field to the value of this trial."""
     state: State = "running"

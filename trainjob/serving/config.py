@@ -17,8 +17,8 @@ SHUTDOWN_SECONDS = 60
 """How long a stopping server continues to compute answers to earlier requests, in seconds."""
 
 ENVIRONMENT = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0", "RAY_worker_niceness": "0"}
-"""The API never waits, as the model has a thread of its own: Ray Serve need not hand requests to another thread. And
-answers are no background work, for which other processes come first as they do before Ray's other workers."""
+"""The model has a thread of its own and never blocks the API, so Ray Serve need not run it in another thread. And users
+wait for answers, so the process has the usual priority, not the low one of Ray's other workers."""
 LOGGING: dict[str, Any] = {"enable_access_log": False, "log_level": "WARNING"}
 
 

@@ -30,7 +30,7 @@ SHARE_OF_MEMORY = 0.5
 """The share of a GPU's memory that these may take before `auto` shards; activations need the rest."""
 
 BOTH_BACKENDS = "cpu:gloo,cuda:nccl"
-"""For a model that is offloaded to the CPU, where the norm of its gradients is summed."""
+"""The backends of a model that is offloaded to the CPU, where the norm of its gradients is summed."""
 
 
 def build_for(model: Model, training: Training, preprocessor: Preprocessor, device: torch.device) -> Trainable[Any]:

@@ -312,7 +312,7 @@ def test_a_row_is_asked_with_its_tools_as_it_was_learned():
     assert pre.prompts([{"messages": CHAT[:3], "tools": TOOLS}]) == [tokens]
     assert pre.prompts([CHAT[:3]]) != [tokens]
     with pytest.raises(
-        DataError, match="row 1: a conversation has messages, tools and parallel_tool_calls, and no tool"
+        DataError, match="row 1: tool is unknown; a conversation has messages, tools and parallel_tool_calls"
     ):
         pre.prompts([{"messages": CHAT[:3], "tool": TOOLS}])
 

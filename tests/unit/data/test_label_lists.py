@@ -175,8 +175,8 @@ def test_lists_that_cannot_be_used_are_named_with_their_rows(tmp_path: Path) -> 
     for line, problem in [
         (2, 'the label "a" is there twice'),
         (3, "a label is empty"),
-        (4, "null is no name of a label"),
-        (5, '["a"] is no name of a label'),
+        (4, "null is not the name of a label"),
+        (5, '["a"] is not the name of a label'),
         (6, "the values of the labels must be 0 or 1"),
     ]:
         assert f"line {line}: {problem}" in found

@@ -356,9 +356,9 @@ def test_a_code_without_its_zeros_is_not_taken_for_a_rare_category(tmp_path: Pat
     predictor = Predictor.load(run)
     row = {"age": 30, "income": 1, "city": "01003", "member": "yes", "since": "2020-01-15"}
     assert len(predictor.predict([row, row | {"city": 10001}, row | {"city": "new"}])) == 3
-    with pytest.raises(UserError, match='row 2: column "city" has no category 1003, but 01003: give it as text'):
+    with pytest.raises(UserError, match='row 2: column "city": 1003 is not a category, but 01003 is: give it as text'):
         predictor.predict([row, row | {"city": 1003}])
-    with pytest.warns(Notice, match='column "city": 2115 is no category, as 02115 is: write codes with their zeros'):
+    with pytest.warns(Notice, match='column "city": 2115 is not a category, but 02115 is: write codes with'):
         predictor.predict(pa.Table.from_pylist([{**row, "city": "2115"}]))
 
 
@@ -371,7 +371,7 @@ def test_categories_that_look_alike_are_told_in_training_and_in_predictions(tmp_
     predictor = Predictor.load(make_run(tmp_path / "run", document))
     row = {"age": 30, "income": 1, "city": "Malmo\u0308", "member": "yes", "since": "2020-01-15"}
     with pytest.warns(
-        Notice, match='column "city": "Malmo\u0308" is no category, as "Malm\u00f6" is: write it the same'
+        Notice, match='column "city": "Malmo\u0308" is not a category, but "Malm\u00f6" is: write it like'
     ):
         predictor.predict([row])
 

@@ -44,8 +44,8 @@ ENDS = {
     ),
     "a head that does not take the job": Case(
         ray_job("Failed", "FAILED", reason="SubmissionFailed"),
-        Verdict("Failed", "SubmissionFailed", "the submitter pod failed: the head has not taken the job for 600 s"),
-        pods=(submitter(1, "waits for the head: 503\nthe head has not taken the job for 600 s"),),
+        Verdict("Failed", "SubmissionFailed", "the submitter pod failed: the head has not accepted the job for 600 s"),
+        pods=(submitter(1, "waits for the head: 503\nthe head has not accepted the job for 600 s"),),
     ),
     "a submitter without a word": Case(
         ray_job("Failed", "FAILED", reason="SubmissionFailed", message="no dashboard"),

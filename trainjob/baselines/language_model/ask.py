@@ -60,10 +60,10 @@ class Asker:
         self._stop = threading.Event()
 
     def ask_all(self, questions: Iterable[list[Message]], total: int) -> list[Answer | None]:
-        """The answers to `total` questions in order, those that were kept from before among them; None, and no more
-        answers than there are, where the budget did not reach.
+        """The answers to `total` questions in order, including those kept from an earlier run. None for questions that
+        the budget did not cover; the list ends with the last question that was asked.
 
-        Raises UserError where the server refuses, or goes on failing.
+        Raises UserError if the server refuses, or fails repeatedly.
         """
         answers: list[Answer | None] = []
         DOING.begin(DOING.now.name, total, "answers")

@@ -18,7 +18,7 @@ class Batch:
     inputs: dict[str, torch.Tensor]
     labels: torch.Tensor
     rows: np.ndarray | None = None
-    """For scoring: the positions of the rows in their set, int64 [n]; only their order matters."""
+    """The positions of the rows in their set, int64 [n], if they are scored; only their order matters."""
     teacher: torch.Tensor | None = None
     """The teacher's logits, float32 [n, C]."""
     padding: int = 0

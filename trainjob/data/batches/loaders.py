@@ -219,8 +219,8 @@ class InMemoryBatches:
 
 
 def ahead(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
-    """For a GPU: prepares the next batches in pinned memory while it computes. For a CPU, which would have to do both:
-    the batches unchanged."""
+    """Prepares the next batches in pinned memory while a GPU computes. A CPU would have to do both, so it gets the
+    batches as they come."""
     if device.type != "cuda":
         return batches
     return prefetched((batch.without_full_mask().pinned() for batch in batches), partial(torch.cuda.set_device, device))

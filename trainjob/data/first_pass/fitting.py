@@ -164,8 +164,8 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
 
 
 def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]) -> Fitted:
-    """The state after the training rows. If rows must not be dropped, labels that were left out, which already are an
-    error, are accepted, so that they are no further errors in other sets."""
+    """The state after the training rows. If rows must not be dropped, labels that were left out are already
+    reported, so they are accepted and not reported again in other sets."""
     assert spec.dataset is not None
     target = found.division.target
     target = target.lenient() if spec.dataset.on_bad_rows == "fail" else target

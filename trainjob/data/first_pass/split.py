@@ -29,7 +29,7 @@ class Split:
 
     seed: int
     thresholds: list[int]
-    """For each stratum: of classes, in the order of the target's classes; one where rows have no labels."""
+    """The threshold of each stratum, in the order of the target's classes; one if rows have no labels."""
 
     def is_validation(self, row_hashes: np.ndarray, strata: np.ndarray) -> np.ndarray:
         """bool [n] of hashes uint64 [n] and strata int64 [n]."""

@@ -110,5 +110,5 @@ class ConllFile:
 
 
 def _is_remark(columns: Sequence[str]) -> bool:
-    """Whether a line before a sentence is a comment, and no token # with its tag."""
+    """Whether a line before a sentence is a comment, not the token # with its tag."""
     return columns[0].startswith("#") and len(columns) != 1 and not is_tag(columns[-1])

@@ -13,7 +13,7 @@ from trainjob.errors import DataError, listed, notify
 from trainjob.storage import Folder, concurrently
 
 SOURCES_FILE = "sources.json"
-"""For a function's run; other runs keep the fingerprints with the fitted preprocessor."""
+"""The file with the fingerprints of a function's run; other runs keep them with the fitted preprocessor."""
 
 
 @dataclass(frozen=True)

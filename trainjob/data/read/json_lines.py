@@ -81,7 +81,7 @@ class JSONLinesFile:
         return [name for name, is_plain in self.plain_columns().items() if is_plain]
 
     def plain_columns(self) -> dict[str, bool]:
-        """For each column, whether it holds no lists or objects on any line or is one of the `nested` ones."""
+        """Maps each column to whether it is one of the `nested` ones or has no lists and objects on any line."""
         plain: dict[str, bool] = {}
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)

@@ -75,7 +75,7 @@ def _names(value: Any) -> list[str]:
 
 def _name(item: Any) -> str:
     if isinstance(item, bool) or not isinstance(item, str | int | float) or (item != item):
-        raise ValueError(f"{json.dumps(item, default=str)} is no name of a label")
+        raise ValueError(f"{json.dumps(item, default=str)} is not the name of a label")
     return canonical(str(item).strip())
 
 

@@ -34,7 +34,7 @@ _TURNS = {
 }
 """The transposition that makes an image upright, by its EXIF orientation."""
 _SWAPS_SIDES = 5
-"""From this orientation on, width and height are swapped."""
+"""The smallest of the EXIF orientations that swap width and height."""
 _MARKS_OF_EXIF = (b"eXIf", b"exif", b"tiff:Orientation")
 """A PNG file without any of these has no orientation. Pillow decodes the whole file to find out."""
 
@@ -194,7 +194,7 @@ def _sound(where: str) -> Generator[None]:
 
 
 def _unsound(where: str, error: Exception) -> RowError:
-    """Pillow's readers raise whatever comes up in a file that is no image."""
+    """Pillow's readers raise whatever comes up in a file that is not an image."""
     known = f"its format is not supported (supported: {', '.join(FORMATS)})"
     found = known if isinstance(error, UnidentifiedImageError) else error
     return RowError(f"{where} is not a valid image file: {found}", where, "not a valid image file", str(found))

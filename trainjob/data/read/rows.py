@@ -146,7 +146,7 @@ def found_columns(wanted: Sequence[str], found: Sequence[str], uri: str, optiona
 def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> pa.ChunkedArray:
     """The column as strings: numbers and truth values in their usual spelling, NaN as null, bytes decoded as UTF-8.
 
-    Raises DataError for bytes that are not UTF-8, for nested values and others that are no text.
+    Raises DataError for bytes that are not UTF-8, for nested values, and for others that have no text form.
     """
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):

@@ -89,11 +89,11 @@ def spans_of(text: str, cell: str | None) -> list[Span]:
     try:
         value = json.loads(cell)
     except ValueError:
-        raise _BadSpan("no list of spans", f"{cell[:_SHOWN]!r} is not JSON") from None
+        raise _BadSpan("not a list of spans", f"{cell[:_SHOWN]!r} is not JSON") from None
     if isinstance(value, dict):
         value = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), value)
     if not isinstance(value, list):
-        raise _BadSpan("no list of spans", f"{cell[:_SHOWN]!r}")
+        raise _BadSpan("not a list of spans", f"{cell[:_SHOWN]!r}")
     spans = sorted(_span(text, item) for item in value)
     for (start, end, kind), (next_start, next_end, other) in itertools.pairwise(spans):
         if next_start < end:
@@ -126,7 +126,7 @@ def _fields(item: Any, shown: str) -> tuple[int, int, str]:
     elif isinstance(item, list) and len(item) >= 3:
         start, end, kind = item[:3]
     else:
-        raise _BadSpan("no span", f"{shown}; a span is [start, end, type], or an object with start, end and label")
+        raise _BadSpan("not a span", f"{shown}; a span is [start, end, type], or an object with start, end and label")
     if isinstance(kind, list):
         if len(kind) != 1:
             raise _BadSpan("a span needs exactly one type", shown)

@@ -8,7 +8,7 @@ from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, check_
 from trainjob.formatting import count, score
 
 LARGEST_LOSS = 700.0
-"""Beyond it, the perplexity is no finite number."""
+"""The perplexity of a larger loss overflows to infinity."""
 
 
 class LanguageScores(Scores):

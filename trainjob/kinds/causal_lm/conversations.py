@@ -53,7 +53,7 @@ def parsed(columns: Mapping[str, str | None], where: str) -> Conversation:
 def checked(row: Mapping[str, Any], where: str) -> Conversation:
     """Like `parsed`, for values that are already read from JSON."""
     if unknown := row.keys() - {"messages", TOOLS, PARALLEL}:
-        raise DataError(f"{where}: a conversation has messages, {TOOLS} and {PARALLEL}, and no {min(unknown)}")
+        raise DataError(f"{where}: {min(unknown)} is unknown; a conversation has messages, {TOOLS} and {PARALLEL}")
     messages = _checked_messages(row.get("messages"), where)
     parallel = row.get(PARALLEL)
     if parallel not in (None, True, False):

@@ -56,7 +56,7 @@ class TokensInput(TextColumns):
 
     @property
     def pad_token_id(self) -> int:
-        """Any will do: nothing is learned from it, and no text sees it."""
+        """The padding token. Any will do: it is masked, and its prediction is not learned."""
         return _token_id(self, "pad_token", "eos_token")
 
     @property

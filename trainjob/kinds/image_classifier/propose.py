@@ -26,7 +26,7 @@ def propose(look: Look, label: str | None) -> Proposal:
         return replace(found, dataset=fields, comments=found.comments | dict.fromkeys(fields, why))
     column = look.columns.get(label_of(look, label) or "")
     if column is not None and column.is_number and column.classes is None:
-        raise Unsuitable("the label has fractions or many different numbers, so it is no class")
+        raise Unsuitable("the label has fractions or many different numbers, so it is not a class")
     return proposal_of("imageClassifier", look, label)
 
 

@@ -41,7 +41,7 @@ def cells_of(rows: Rows, name: str) -> pa.Array:
 
 
 def read_cells(rows: Rows, name: str, kind: str) -> Read:
-    """What the READERS' function for a type returns for a column."""
+    """Reads a column with the READERS' function for a type, once for each type."""
     if (name, kind) not in rows.derived:
         rows.derived[name, kind] = READERS[kind](cells_of(rows, name))
     return rows.derived[name, kind]

@@ -29,7 +29,7 @@ SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
 _CODE, _WHOLE = r"^[+-]?0\d", r"^[+-]?\d+$"
 EXACT = 2**53
-"""From here on, different whole numbers are the same float64."""
+"""The first whole number whose successor is the same float64."""
 _DIGIT_NEAR_START = r"(?s)^.{0,3}\d"
 _LOOKS_LIKE_NUMBER = r"^[^\pL]{0,3}\d[\d.,' ]*[.,]\d+[^\pL]{0,3}$|^[+-]?\p{Sc} ?\d+$|^[+-]?\d+ ?[\p{Sc}%]$"
 

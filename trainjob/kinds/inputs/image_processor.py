@@ -99,9 +99,7 @@ class Processor:
         if len({self._values(Image.new("RGB", size)).shape for size in _PROBES}) > 1:
             raise ValueError("it gives images of different shapes different sizes: it has no crop_size, or no size")
         if black.ndim != 3 or len(black) != 3:
-            raise ValueError(
-                f"it turns images into arrays of shape {list(black.shape)} of images, and not [3, height, width]"
-            )
+            raise ValueError(f"it turns images into arrays of shape {list(black.shape)}, not [3, height, width]")
         self.height, self.width = black.shape[1:]
         centre = (slice(None), self.height // 2, self.width // 2)
         self.shift = black[centre].astype(np.float64)
@@ -148,7 +146,7 @@ def pretrained_processor(name: str, field: str = PROCESSOR_FILE) -> Processor:
 
 @cache
 def _loaded(config: str) -> Processor:
-    """Raises DataError where `config` is no image processor's, or another one's than when the model was trained."""
+    """Raises DataError if `config` is not an image processor's, or differs from that of the training."""
     with scratch_folder() as folder:
         (folder / PROCESSOR_FILE).write_text(config)
         return pretrained_processor(str(folder))

@@ -10,7 +10,7 @@ FEWEST_ROWS = 20
 ROWS_OF_A_VALUE = 2
 """Fewer rows of each value, on average, may have the same label by chance."""
 TOLERANCE = 1e-9
-"""Of a line through numbers, in standard deviations of the labels."""
+"""The largest error of a line through numbers that counts as exact, in standard deviations of the labels."""
 
 
 def tells(cells: pa.Array, labels: pa.Array) -> bool:

@@ -135,7 +135,9 @@ class TableInput:
             cells = as_categories(_cells(table, column.name, where))
             for cell, name in column.categories.without_zeros(column.categories.unknown(cells)).items():
                 at, advice = cells.index(cell).as_py(), "give it as text, with its zeros"
-                raise UserError(f'{where(at)}: column "{column.name}" has no category {cell}, but {name}: {advice}')
+                raise UserError(
+                    f'{where(at)}: column "{column.name}": {cell} is not a category, but {name} is: {advice}'
+                )
         return table
 
     def parts(self, found: Sequence[SourcePart], column: str | None, read: ReadTable) -> Sequence[SourcePart]:

@@ -90,15 +90,15 @@ class Categories:
         )
 
     def unknown(self, cells: pa.Array) -> set[str]:
-        """The different cells that are no category."""
+        """The different cells that are not a category."""
         return set(pc.unique(cells).drop_null().to_pylist()).difference(self.names)
 
     def without_zeros(self, unknown: set[str]) -> dict[str, str]:
-        """The cells that are no category but for zeros before them, and these categories, such as 01003 for 1003."""
+        """Maps each cell that lacks the leading zeros of a category to this category, such as 1003 to 01003."""
         return {cell: self._codes[cell] for cell in unknown if cell in self._codes}
 
     def look_alike(self, unknown: set[str]) -> tuple[str, str] | None:
-        """The first cell that is no category but for its case, blanks or invisible characters, and the category."""
+        """The first cell that differs from a category in case, blanks or invisible characters alone; the category."""
         some = sorted(unknown)[:MOST_CATEGORIES]
         return next(((cell, self._by_look[key]) for cell in some if (key := visible(cell)) in self._by_look), None)
 
@@ -155,9 +155,9 @@ class TableColumn:
             categories = as_categories(cells)
             unknown = self.categories.unknown(categories)
             for cell, name in self.categories.without_zeros(unknown).items():
-                notify(f'column "{self.name}": {cell} is no category, as {name} is: write codes with their zeros')
+                notify(f'column "{self.name}": {cell} is not a category, but {name} is: write codes with their zeros')
             if found := self.categories.look_alike(unknown):
-                notify(f'column "{self.name}": "{found[0]}" is no category, as "{found[1]}" is: write it the same way')
+                notify(f'column "{self.name}": "{found[0]}" is not a category, but "{found[1]}" is: write it like that')
             return [self.categories.transform(categories)]
         values, is_bad = READERS[self.type](cells)
         if is_bad.any():

@@ -7,7 +7,7 @@ def propose(look: Look, label: str | None) -> Proposal:
     """Raises Unsuitable for data without a table of numbers and categories, and where no column is clearly the number
     to predict."""
     if look.has_images or not look.columns:
-        raise Unsuitable("the data is no table of numbers and words")
+        raise Unsuitable("the data is not a table of numbers and words")
     label = look.number_label(label)
     texts = look.texts
     if not set(look.columns) - {label, *texts}:

@@ -39,8 +39,8 @@ def sample_losses(model: Model, target: Target) -> SampleLosses:
 def distilled_losses(
     loss: Loss, distillation: Distillation, losses: SampleLosses
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """From logits [n, C], labels [n] or [n, C] and the teacher's logits [n, C] to one loss for each sample, float32
-    [n]. `loss` says whether the logits are those of a softmax or of sigmoids.
+    """Returns a function of logits [n, C], labels [n] or [n, C] and the teacher's logits [n, C]: the loss of each
+    sample, float32 [n]. `loss` says whether the logits are those of a softmax or of sigmoids.
 
     The loss is `weight` times the divergence of the model from the teacher, both at the same temperature, plus
     1 - `weight` times the sample's loss from `losses`. A row without a label (-1) has the first term only, which is

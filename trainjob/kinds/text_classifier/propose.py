@@ -19,7 +19,7 @@ def propose(look: Look, label: str | None) -> Proposal:
         raise Unsuitable(f'no column but "{labels[0]}" holds texts of several words')
     if several is None and look.columns[labels[0]].classes is None:
         raise Unsuitable(
-            f'"{label}" has its own value in most rows, fractions or many different numbers, so it is no class'
+            f'"{label}" has its own value in most rows, fractions or many different numbers, so it is not a class'
         )
     others = [name for name in look.columns if name not in (*texts, *labels)]
     columns, comments = text_fields(texts)

@@ -24,7 +24,7 @@ COMPUTED: Mapping[str, Any] = {
     "model_type": "modernbert",
     "norm_bias": False,
 }
-"""What this module computes, in the terms of config.json."""
+"""The values in config.json of what this module computes."""
 _OTHERS = (
     "attention_dropout bos_token_id classifier_dropout cls_token_id decoder_bias deterministic_flash_attn dtype "
     "embedding_dropout eos_token_id hidden_size id2label initializer_cutoff_factor initializer_range intermediate_size "

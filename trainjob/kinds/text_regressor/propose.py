@@ -4,7 +4,7 @@ from trainjob.kinds.look import Look, Proposal, Unsuitable, text_fields
 
 
 def propose(look: Look, label: str | None) -> Proposal:
-    """Raises Unsuitable for data without texts, and where the label is not clear or is no number."""
+    """Raises Unsuitable for data without texts, and where the label is not clear or not a number."""
     if look.has_images or not look.texts:
         raise Unsuitable("no column holds texts of several words")
     label = look.number_label(label)

@@ -63,7 +63,7 @@ class SpanObjective:
         return SpanTally(self, device)
 
     def true_spans(self, batch: "Batch") -> list[str]:
-        """Of each row, in JSON."""
+        """The labeled spans of each row, as JSON."""
         rows = batch.inputs["spans"].tolist()
         return [
             written([(start, end, self.target.types[kind]) for start, end, kind in row if kind >= 0]) for row in rows

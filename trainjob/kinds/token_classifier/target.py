@@ -175,7 +175,7 @@ class SpanTarget(Target):
         self, features: list[str], labels: np.ndarray, held: list[str], held_labels: np.ndarray | None = None
     ) -> Guesses:
         """Looks up the strings of the training spans, the longest first, as whole words, each with the type that it has
-        most often. Strings that are more often no span are left out."""
+        most often. Strings that are usually not a span are left out."""
         return Guesses(known_strings(features, labels, held))
 
     def save(self) -> dict[str, Any]:
