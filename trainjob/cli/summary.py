@@ -6,7 +6,7 @@ from trainjob.api.training_status import BestTrial
 from trainjob.cli.progress import first_of
 from trainjob.evaluation import Scores
 from trainjob.formatting import count, duration, score
-from trainjob.report.baselines import in_brief
+from trainjob.report.baselines import better_baseline, in_brief
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.files import MODEL, REPORT
 from trainjob.runs.summary import Summary
@@ -46,4 +46,6 @@ def summary_lines(
     missing = "" if has_report else f" is missing: `trainjob report {run}` writes it"
     rows.append(("report", f"{run}/{REPORT}{missing}"))
     width = max(len(name) for name, _ in rows)
-    return [f"{summary.name}: {summary.outcome.lower()}", *(f"  {name:<{width}}  {value}" for name, value in rows)]
+    better = better_baseline(comparison) if comparison else None
+    first = f"{summary.name}: {summary.outcome.lower()}" + (f"; {better.in_brief}" if better else "")
+    return [first, *(f"  {name:<{width}}  {value}" for name, value in rows)]

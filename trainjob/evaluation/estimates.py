@@ -25,7 +25,7 @@ class Estimate(StrictModel):
     high: float
     """Upper end of the interval."""
 
-    def in_words(self, form: str = ".4f") -> str:
+    def in_words(self, form: str = "z.4f") -> str:
         """The value and, in brackets, its interval, each formatted by `form`."""
         return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
 

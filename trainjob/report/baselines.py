@@ -1,5 +1,7 @@
 """Compares the model with the baselines, for the report and the commands."""
 
+from typing import NamedTuple
+
 from trainjob.evaluation.estimates import Estimate
 from trainjob.formatting import MISSING, count
 from trainjob.report.charts import Chart, Series
@@ -23,19 +25,40 @@ def comparison_table(comparison: Comparison) -> list[tuple[str, ...]]:
     ]
 
 
-def better_baseline(comparison: Comparison) -> str:
-    """A sentence about the best of the baselines that are clearly better than the model; empty if none is."""
-    leads = {each.name: each.lead.main for each in comparison.baselines if each.lead and each.lead.verdict == "worse"}
-    if not leads:
-        return ""
-    name = min(leads, key=lambda name: leads[name].value)
-    lead = Estimate(value=-leads[name].value, low=-leads[name].high, high=-leads[name].low)
+class BetterBaseline(NamedTuple):
+    """A baseline that scored better than the model."""
+
+    name: str
+    is_clear: bool
+    """Whether the difference is clear, and not within what chance does to so few rows."""
+    sentence: str
+
+    @property
+    def in_brief(self) -> str:
+        """Some words, for the first line of a run's summary."""
+        return f"{self.name} is clearly better" if self.is_clear else f"{self.name} scored better, maybe by chance"
+
+
+def better_baseline(comparison: Comparison) -> BetterBaseline | None:
+    """The best of the baselines that are clearly better than the model; where none is, the best of those that merely
+    scored better; None if none did."""
+    leads = {each.name: each.lead for each in comparison.baselines if each.lead and each.lead.main.value < 0}
+    clear = {name: lead for name, lead in leads.items() if lead.verdict == "worse"}
+    found = clear or leads
+    if not found:
+        return None
+    name = min(found, key=lambda name: found[name].main.value)
+    by, rows = _reversed(found[name].main).in_words(), f"{count(comparison.rows)} {comparison.set_name} rows"
+    if clear:
+        said = f"Prefer {name} to this model: its {comparison.model.main} is better by {by} on {rows}."
+    else:
+        said = (
+            f"{name} scored better than this model: its {comparison.model.main} is better by {by} on {rows}. The "
+            f"interval includes 0, so it may be chance."
+        )
     is_kept = any(each.variant for each in comparison.baselines if each.name == name)
     use = f" `trainjob predict RUN DATA --variant {name}` uses it; `evaluate` and `serve` take the same option."
-    return (
-        f"Prefer {name} to this model: its {comparison.model.main} is better by {lead.in_words()} on "
-        f"{count(comparison.rows)} {comparison.set_name} rows.{use if is_kept else ''}"
-    )
+    return BetterBaseline(name, bool(clear), said + (use if is_kept else ""))
 
 
 PER_ROWS = 1000
@@ -109,7 +132,7 @@ def in_brief(baseline: Baseline) -> str:
         return f"could not be computed: {' '.join(baseline.error.split())}"
     ahead, verdict = baseline.lead.main, baseline.lead.verdict
     if verdict == "worse":
-        ahead = Estimate(value=-ahead.value, low=-ahead.high, high=-ahead.low)
+        ahead = _reversed(ahead)
     if verdict == "no clear difference":
         difference = f"no clear difference from the model's: {ahead.in_words('+.4f')}"
     else:
@@ -117,8 +140,13 @@ def in_brief(baseline: Baseline) -> str:
     return f"{baseline.standing.main} {baseline.standing.main_value:.4f}; {difference}"
 
 
+def _reversed(lead: Estimate) -> Estimate:
+    """The lead of the second of two models over the first."""
+    return Estimate(value=-lead.value, low=-lead.high, high=-lead.low)
+
+
 def _line(baseline: Baseline, scores: int) -> tuple[str, ...]:
     if baseline.standing is None or baseline.lead is None:
         return (baseline.name, *[MISSING] * (scores + 2))
     lead = baseline.lead
-    return (baseline.name, *baseline.standing.cells(), lead.main.in_words("+.4f"), lead.verdict_in_words)
+    return (baseline.name, *baseline.standing.cells(), lead.main.in_words("+z.4f"), lead.verdict_in_words)

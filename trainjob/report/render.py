@@ -78,7 +78,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "evaluation": evaluation,
         "scores_section": scores.section if scores else None,
         "tiles": [(f"{name}, {judged_by}", value) for name, value in scores.tiles()] if scores else [],
-        "better_baseline": better_baseline(run.comparison) if run.comparison else "",
+        "better_baseline": better_baseline(run.comparison) if run.comparison else None,
         "headings": headings(run.comparison) if run.comparison else (),
         "comparison_table": comparison_table(run.comparison) if run.comparison else [],
         "remarks": remarks(run.comparison) if run.comparison else [],

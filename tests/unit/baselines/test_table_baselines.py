@@ -107,10 +107,11 @@ def check(baseline: Any, predictions: Any, labels: np.ndarray, expected: np.ndar
 def test_the_report_begins_with_a_baseline_that_is_better(tmp_path: Path, tumors: Path) -> None:
     job, run = write_run(tmp_path, "table", tumors)  # with a model that guesses
     found = compare_with_baselines(job, run, ["mostFrequent"])
-    assert better_baseline(found) == ""
-    found = compare_with_baselines(job, run, ["mostFrequent", "lightgbm"])
-    assert better_baseline(found).startswith("Prefer lightgbm to this model: its F1 is better by 0.")
-    assert "`trainjob predict RUN DATA --variant lightgbm`" in better_baseline(found)
+    assert better_baseline(found) is None
+    better = better_baseline(compare_with_baselines(job, run, ["mostFrequent", "lightgbm"]))
+    assert better is not None
+    assert better.sentence.startswith("Prefer lightgbm to this model: its F1 is better by 0.")
+    assert "`trainjob predict RUN DATA --variant lightgbm`" in better.sentence
     write_report(run)
     report = run.read("report.html").decode()
     assert report.index("Prefer lightgbm") < report.index('class="tile')

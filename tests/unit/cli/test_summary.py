@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import numpy as np
+import pytest
 
 from trainjob.api.training_status import BestTrial
 from trainjob.cli.summary import summary_lines
@@ -78,6 +79,20 @@ def test_a_lead_is_never_negative() -> None:
     )
     assert worse.startswith("F1 0.9000; the model is worse by 0.4000 [0.")
     assert equal.startswith("F1 0.9000; no clear difference from the model's: -0.0100 [-0.")
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [(50, "; tfidf is clearly better"), (88, "; tfidf scored better, maybe by chance"), (90, ""), (95, "")],
+)
+def test_the_first_line_names_a_baseline_that_scored_better(right: int, said: str) -> None:
+    labels = np.arange(100) % 2
+    model, other = (np.where(np.arange(100) < correct, labels, 1 - labels) for correct in (right, 90))
+    tfidf = Baseline(name="tfidf", standing=estimate_scores(labels, other, 2), lead=lead(labels, model, other, 2))
+    comparison = Comparison(
+        set_name="test", rows=100, of_rows=100, model=estimate_scores(labels, model, 2), baselines=[tfidf]
+    )
+    assert summary_lines(SUMMARY, "/runs/tags", {}, comparison)[0] == f"tags: succeeded{said}"
 
 
 def test_a_functions_run() -> None:

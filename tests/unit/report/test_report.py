@@ -70,6 +70,22 @@ def test_the_first_table_compares_the_model_with_the_baselines(text_run: Folder)
     for words in ("100 validation rows, drawn at random of 2,000", "There is no test set", "learned from few rows"):
         assert words in page.text
     assert "<b> could not be computed: there are no words" in page.text
+    assert "scored better" not in page.text
+
+
+def test_a_baseline_that_scored_better_is_told_even_if_it_may_be_chance(text_run: Folder) -> None:
+    labels = np.arange(100) % 2
+    predicted, better = (np.where(np.arange(100) < right, labels, 1 - labels) for right in (90, 93))
+    tfidf = Baseline(name="tfidf", standing=estimate_scores(labels, better, 2), lead=lead(labels, predicted, better, 2))
+    model = estimate_scores(labels, predicted, 2)
+    write_comparison(text_run, Comparison(set_name="test", rows=100, of_rows=100, model=model, baselines=[tfidf]))
+    text = Page(render(text_run)).text
+    assert re.search(
+        r"tfidf scored better than this model: its F1 is better by 0\.0300 \[0\.0000, 0\.\d+] on 100 test rows\. The "
+        r"interval includes 0, so it may be chance\.",
+        text,
+    ), text
+    assert text.index("tfidf scored better") < text.index("Was it worth training?")
 
 
 def test_every_epoch_is_there_in_numbers_and_the_best_is_marked(text_run: Folder) -> None:
