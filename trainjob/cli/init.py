@@ -20,7 +20,12 @@ def init(
         str | None, typer.Option(metavar="KIND", help="The kind of model, such as tableClassifier.", show_default=False)
     ] = None,
     label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with the label.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column with the label. Several times: columns of 0 and 1, one for each label.",
+            show_default=False,
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
 ) -> None:
@@ -38,7 +43,7 @@ def init(
 
     folder = Path.cwd() if output is None else output.parent
     with preparing("init"):
-        text = proposed(data, kind, label, folder)
+        text = proposed(data, kind, label or [], folder)
     if output is None:
         print(printable(text), end="")
         return

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -19,11 +19,10 @@ from trainjob.kinds.look import Look, Proposal, Unsuitable, look
 DROP = "onBadRows"
 
 
-def proposed(data: str, kind: str | None, label: str | None, folder: Path) -> str:
-    """The YAML of a TrainJob for `data`, whose relative paths start at `folder`. Raises UserError where no kind of
-    model fits, or the data cannot be used."""
-    looked = look(data)
-    chosen = _chosen(looked, kind, label)
+def proposed(data: str, kind: str | None, labels: Sequence[str], folder: Path) -> str:
+    """The YAML of a TrainJob for `data`, whose relative paths start at `folder`; the user names `labels`. Raises
+    UserError where no kind of model fits, or the data cannot be used."""
+    chosen = _chosen(look(data, labels), kind)
     uri = data if "://" in data else os.path.relpath(data, folder)
     document = _document(chosen, uri, data)
     try:
@@ -35,7 +34,7 @@ def proposed(data: str, kind: str | None, label: str | None, folder: Path) -> st
     return "\n".join(_lines(document, chosen, checked)) + "\n"
 
 
-def _chosen(looked: Look, kind: str | None, label: str | None) -> Proposal:
+def _chosen(looked: Look, kind: str | None) -> Proposal:
     """The likeliest proposal, or that of a kind."""
     makers = {name: f"{package}.propose" for name, package in PACKAGES.items() if find_spec(f"{package}.propose")}
     if kind is not None and kind not in makers:
@@ -45,7 +44,7 @@ def _chosen(looked: Look, kind: str | None, label: str | None) -> Proposal:
     for name, module in makers.items():
         if kind in (None, name):
             try:
-                proposals.append(import_module(module).propose(looked, label))
+                proposals.append(import_module(module).propose(looked))
             except Unsuitable as error:
                 problems[name] = str(error)
     if not proposals:
@@ -81,7 +80,9 @@ def _checked(document: dict[str, Any], folder: Path) -> CheckedData | None:
 
 
 def _lines(document: dict[str, Any], chosen: Proposal, checked: CheckedData | None) -> Iterator[str]:
-    found = [f"{name} {rows:,} rows" for name, rows in checked.rows.items()] if checked else []
+    found = ["Not tried on the rows, because the pretrained model is not fetched here."]
+    if checked is not None:
+        found = [f"{name} {rows:,} rows" for name, rows in checked.rows.items()]
     fitted = checked.fitted if checked else None
     words = fitted.preprocessor.target.in_words() if fitted else None
     remarks = [remark.text for remark in fitted.profile.remarks] if fitted and fitted.profile else []

@@ -12,31 +12,24 @@ import pyarrow as pa
 from trainjob.api import Dataset, Source
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.json_lines import JSONLinesFile
-from trainjob.data.read.label_lists import OFF, ON
-from trainjob.data.read.labels import canonical
 from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import SourcePart, check_columns, leave_out
 from trainjob.data.read.source import parts
 from trainjob.data.read.split_folders import with_split_folders
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, Notice, UserError
+from trainjob.kinds.column import Column
 from trainjob.kinds.inputs.cells import as_categories, cells_of, read_cells
-from trainjob.kinds.inputs.column_types import SHARE, Found
 
 LOOKED_AT = 20_000
 """Rows that are read, at most."""
-WORDS_OF_TEXT, WORDS_OF_TITLE = 3, 2
-"""A column whose cells have so many words on average holds texts, or titles if most of them are different."""
-MOST_CLASSES = 50
-"""A label that is picked by its values has at most so many."""
 _NAMES_OF_LABELS = (
     *("label", "labels", "class", "classname", "target", "category", "y", "tag", "outcome", "sentiment", "intent"),
     *("species", "diagnosis"),
 )
-
-
 _NAMES_OF_LISTS = (*_NAMES_OF_LABELS, "tags", "cats", "categories", "topics", "choices", "genres", "classes")
-
+_UNKNOWN_LIST = pa.list_(pa.null())
+"""The type of lists that are all empty, or of values of several types."""
 _PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
 
 
@@ -57,49 +50,14 @@ class Unsuitable(UserError):
     """A kind of model does not fit the data."""
 
 
-@dataclass
-class Column:
-    """A column of the rows that were read."""
-
-    found: Found = field(default_factory=Found)
-    words: int = 0
-    """Words of all cells."""
-
-    @property
-    def is_text(self) -> bool:
-        cells = self.found.cells
-        is_unique = self.found.words is None or len(self.found.words) > cells / 2
-        words = WORDS_OF_TITLE if is_unique else WORDS_OF_TEXT
-        return bool(cells) and self.found.others > cells / 2 and self.words >= words * cells
-
-    @property
-    def is_number(self) -> bool:
-        """Whether its cells are numbers and no codes, such as 01234."""
-        return self.found.numbers >= SHARE * (self.found.numbers + self.found.others) > 0 and not self.found.has_codes
-
-    @property
-    def is_flag(self) -> bool:
-        """Whether its cells are 0 and 1, true and false, or yes and no, each of which occurs."""
-        words = {canonical(word.lower()) for word in self.found.words or ()}
-        return bool(words & set(ON)) and bool(words & set(OFF)) and words <= {*ON, *OFF}
-
-    @property
-    def classes(self) -> int | None:
-        """The number of different values; None where they are too many to be classes, or numbers that measure
-        something."""
-        words = self.found.words
-        if words is None or len(words) > self.found.cells / 2:
-            return None
-        has_fractions = len(words) > 2 and any(re.fullmatch(r"[+-]?\d*\.\d+", word) for word in words)
-        return None if has_fractions or (self.is_number and len(words) > MOST_CLASSES) else len(words)
-
-
 @dataclass(frozen=True)
 class Look:
     """The first rows of the training data."""
 
     uri: str
     parts: Sequence[SourcePart]
+    given: Sequence[str] = ()
+    """The columns that the user names as labels."""
     columns: dict[str, Column] = field(default_factory=dict[str, Column])
     """The columns of a table without those of `nested`; empty for images."""
     nested: dict[str, pa.DataType] = field(default_factory=dict[str, pa.DataType])
@@ -119,55 +77,79 @@ class Look:
         """The columns whose names are usual for a label."""
         return [name for name in self.columns if _is_called(name, _NAMES_OF_LABELS)]
 
-    def several_labels(self, given: str | None) -> tuple[dict[str, Any], str] | None:
+    def several_labels(self) -> tuple[dict[str, Any], str] | None:
         """The field of the dataset with any number of labels a row, and the reason: a column of lists, or several
         columns of 0 and 1. None where rows have one label."""
+        if len(self.given) > 1:
+            check_columns(self.given, list(self.columns), self.uri)
+            return {"labels": list(self.given)}, ""
         lists = [name for name, kind in self.nested.items() if _lists_labels(kind)]
-        likely = [name for name in lists if name == given or (given is None and _is_called(name, _NAMES_OF_LISTS))]
-        if len(likely) == 1:
-            return {"label": likely[0]}, ""
+        lists += [name for name, column in self.columns.items() if column.lists_labels]
+        if self.given:
+            return ({"label": self.given[0]}, "") if self.given[0] in lists else None
+        if len(called := [name for name in lists if _is_called(name, _NAMES_OF_LISTS)]) == 1:
+            return {"label": called[0]}, ""
+        if self._called_label:
+            return None
+        if len(sure := [name for name in lists if self.nested.get(name) != _UNKNOWN_LIST]) == 1:
+            return {"label": sure[0]}, "GUESSED: the only column of lists"
         flags = [name for name, column in self.columns.items() if column.is_flag]
-        if given is None and not self._called_label and len(flags) > 1:
-            return {"labels": flags}, "GUESSED: the columns of 0 and 1, one for each label"
-        return None
+        return ({"labels": flags}, "GUESSED: the columns of 0 and 1, one for each label") if len(flags) > 1 else None
 
-    def number_label(self, given: str | None) -> str:
-        """The column with the number to predict for each row. Raises Unsuitable where none is named or named as labels
-        are, and where it holds no numbers."""
-        if given is not None:
-            check_columns([given], list(self.columns), self.uri)
-        likely = [given] if given is not None else self._called_label
+    def number_label(self) -> tuple[str, str]:
+        """The column with the number to predict for each row, and the reason. Raises Unsuitable where none is likely,
+        or it holds no numbers."""
+        if given := self._given():
+            likely, why = [given], ""
+        elif likely := self._called_label:
+            why = ""
+        else:
+            likely, why = self._guessed([name for name, column in self.columns.items() if column.measures], "many")
         if len(likely) != 1:
             raise Unsuitable("the column with the number to predict is not clear: name it with `--label COLUMN`")
-        if not self.columns[likely[0]].is_number:
-            raise Unsuitable(f'"{likely[0]}" does not hold numbers')
-        return likely[0]
+        found = self.columns[likely[0]]
+        if not found.is_number:
+            spelling = ", or spells them such as 12,5: write them as 12.5" if found.found.like_numbers else ""
+            raise Unsuitable(f'"{likely[0]}" does not hold numbers{spelling}')
+        return likely[0], why
 
-    def label(self, given: str | None) -> tuple[str, str]:
+    def label(self) -> tuple[str, str]:
         """The column with the class of each row, and the reason. Raises Unsuitable where none is likely, or several
-        are."""
-        if given is not None:
-            check_columns([given], list(self.columns), self.uri)
-            return given, ""
-        called = self._called_label
-        if len(called) == 1:
-            return called[0], ""
-        few = [
-            name
-            for name, column in self.columns.items()
-            if not column.is_text and 2 <= (column.classes or 0) <= MOST_CLASSES
-        ]
-        likely = called or few
+        are, and where it holds no classes."""
+        if given := self._given():
+            likely, why = [given], ""
+        elif likely := self._called_label:
+            why = ""
+        else:
+            likely, why = self._guessed([name for name, column in self.columns.items() if column.has_few], "few")
         if len(likely) == 1:
-            return likely[0], "GUESSED: the only column with few different values"
-        if not called and few and few[-1] == list(self.columns)[-1]:
-            others = _listed(few[:-1])
-            return few[-1], f"GUESSED: the last column with few different values; it could also be {others}"
+            if self.columns[likely[0]].classes is None:
+                raise Unsuitable(
+                    f'"{likely[0]}" has its own value in most rows, fractions or many different numbers, so its '
+                    "values are not classes"
+                )
+            return likely[0], why
         problem = (
             f"could be {_listed(likely)}" if likely else f"is not clear from the values of {_listed(self.columns)}"
         )
         example = (likely or list(self.columns) or ["COLUMN"])[-1]
         raise Unsuitable(f"the column with the class of each row {problem}: name it, as with `--label {example}`")
+
+    def _given(self) -> str | None:
+        """The column that the user names. Raises Unsuitable where they are several."""
+        if len(self.given) > 1:
+            raise Unsuitable(f"it predicts one label a row, and --label names {len(self.given)}")
+        check_columns(self.given, list(self.columns), self.uri)
+        return self.given[0] if self.given else None
+
+    def _guessed(self, likely: list[str], values: str) -> tuple[list[str], str]:
+        """The only one of the columns, or the one that is the last of the table, and the reason; else all of them."""
+        if len(likely) == 1:
+            return likely, f"GUESSED: the only column with {values} different values"
+        if likely and likely[-1] == list(self.columns)[-1]:
+            others = _listed(likely[:-1])
+            return likely[-1:], f"GUESSED: the last column with {values} different values; it could also be {others}"
+        return likely, ""
 
 
 @dataclass
@@ -188,20 +170,24 @@ class Proposal:
     """Comments at the top."""
 
 
-def look(uri: str) -> Look:
-    """Reads the first rows at the URI. Raises DataError where there are none, StorageError where they cannot be
-    reached."""
+def look(uri: str, labels: Sequence[str] = ()) -> Look:
+    """Reads the first rows at the URI; the user names `labels`. Raises DataError where there are no rows, StorageError
+    where they cannot be reached."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Notice)  # given again when the TrainJob's data is read
         dataset, _ = with_split_folders(Dataset(train=Source(uri=uri)), None)
         found = parts(dataset.train, None, labelled=False)
     if isinstance(found[0], ImageFiles | IDXFiles):
-        return Look(uri, found)
+        return Look(uri, found, labels)
     schema = _schema(found[0])
+    if {"annotations", "data"} <= set(schema.names):
+        raise DataError(f"{found[0].uri} is Label Studio's JSON, with a task in each row: export JSON-MIN instead")
     names = [name for name in schema.names if not _is_nested(schema.field(name).type)]
     check_columns(names, schema.names, found[0].uri)
     columns = _columns(found, names) if names else {}
-    return Look(uri, found, columns, {name: schema.field(name).type for name in schema.names if name not in names})
+    return Look(
+        uri, found, labels, columns, {name: schema.field(name).type for name in schema.names if name not in names}
+    )
 
 
 def _columns(found: Sequence[SourcePart], names: list[str]) -> dict[str, Column]:

@@ -55,7 +55,8 @@ def test_a_table_with_a_label(tmp_path: Path) -> None:
 
 
 def test_a_label_that_is_not_clear_is_asked_for(tmp_path: Path) -> None:
-    done = init(customers(tmp_path))
+    rows = ([CHANCE.choice("AB"), CHANCE.choice(["yes", "no"]), f"C-{n}"] for n in range(100))
+    done = init(write(tmp_path / "customers.csv", ["city", "churned", "code"], rows))
     assert done.exit_code == 1
     assert "could be city, churned: name it, as with `--label churned`" in str(done.exception)
 
@@ -76,6 +77,29 @@ def test_a_label_of_many_numbers_is_predicted_as_a_number(tmp_path: Path, target
     assert "# labels of the training rows: from 0 to" in text
     spec, _ = proposal(tmp_path, tmp_path / "rows.csv", "--label", "shape")
     assert spec["model"] == {"tableClassifier": {"tabm": {}}}
+
+
+def test_a_last_column_of_numbers_is_guessed_to_be_the_label(tmp_path: Path) -> None:
+    rows = [[n, CHANCE.randrange(900), "ab"[n % 2], "xyz"[n % 3], n * 7 % 100] for n in range(100)]
+    data = write(tmp_path / "rows.csv", ["Id", "area", "shape", "kind", "price"], rows)
+    spec, text = proposal(tmp_path, data)
+    assert spec["model"] == {"tableRegressor": {"tabm": {}}}
+    assert "label: price  # GUESSED: the last column with many different values; it could also be area\n" in text
+    texts = ([n, f"offer {CHANCE.random()} of today", n * 7 / 100] for n in range(100))
+    spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["Id", "offer", "cost"], texts))
+    assert spec["model"] == {"textRegressor": {"encoder": {}}}
+    assert "label: cost  # GUESSED: the only column with many different values\n" in text
+
+
+def test_columns_that_cannot_be_read_are_left_out_and_named(tmp_path: Path) -> None:
+    rows = [[n % 7, f"{n},50", f"0{1 + n % 9}.01.2025", "ab"[n % 2]] for n in range(60)]
+    data = write(tmp_path / "rows.csv", ["amount", "price", "day", "label"], rows)
+    spec, text = proposal(tmp_path, data)
+    assert spec["dataset"]["columns"] == {"price": "ignore", "day": "ignore"}
+    for name in "price", "day":
+        assert f'# Left out: the column "{name}" holds numbers in a spelling that is not read' in text
+    done = init(data, "--label", "price", "--kind", "tableRegressor")
+    assert '"price" does not hold numbers, or spells them such as 12,5: write them as 12.5' in str(done.exception)
 
 
 def test_a_label_of_few_numbers_is_a_class_unless_told_otherwise(tmp_path: Path) -> None:
@@ -132,6 +156,11 @@ def test_numbers_of_images(tmp_path: Path) -> None:
         Image.new("L", (20, 20), number).save(tmp_path / f"dials/{number}.png")
     rows = ([f"{number}.png", number / 7, "ab"[number % 2]] for number in range(60))
     data = write(tmp_path / "dials/metadata.csv", ["file_name", "angle", "maker"], rows)
+    spec, text = proposal(tmp_path, data)
+    assert spec["model"] == {"imageClassifier": {"cnn": {}}}
+    assert "label: maker  # GUESSED: the only column with few different values\n" in text
+    spec, text = proposal(tmp_path, data, "--kind", "imageRegressor")
+    assert "label: angle  # GUESSED: the only column with many different values\n" in text
     assert proposal(tmp_path, data, "--label", "angle")[0]["model"] == {"imageRegressor": {"cnn": {}}}
     assert proposal(tmp_path, data, "--label", "maker")[0]["model"] == {"imageClassifier": {"cnn": {}}}
 
@@ -140,7 +169,8 @@ def test_conversations_and_pairs(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]
     chats = tmp_path / "chats.jsonl"
     chats.write_text("\n".join(json.dumps({"id": number, "messages": messages}) for number in range(30)))
-    spec, _ = proposal(tmp_path, chats)
+    spec, text = proposal(tmp_path, chats)
+    assert text.startswith("# Not tried on the rows, because the pretrained model is not fetched here.\n")
     assert spec["dataset"]["messages"] == "messages"
     assert spec["model"]["causalLM"]["lora"] == {}
     pairs = ([f"How much is {n}?", f"It is {n} in all"] for n in range(30))
@@ -167,7 +197,7 @@ def test_odd_names_stay_in_their_places(tmp_path: Path) -> None:
             ["--kind", "svm"],
             "must be one of textClassifier, textRegressor, tokenClassifier,",
         ),
-        ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableRegressor"], "the column with the number to predict is not clear"),
+        ("a,b\n1,x\n1,y\n", ["--kind", "tableRegressor"], "the column with the number to predict is not clear"),
         ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableRegressor", "--label", "b"], '"b" does not hold numbers'),
         ("a,b\n0.1,x\n0.2,y\n", ["--kind", "tableClassifier", "--label", "a"], '"a" has its own value in most rows'),
         ("a,label\n1,x\n2,y\n", ["--kind", "imageClassifier"], "none of the columns looks like images or their paths"),
@@ -195,7 +225,7 @@ def test_columns_of_flags_and_lists_are_several_labels(tmp_path: Path) -> None:
         [text, number % 2, int(number % 3 == 0), "yes" if number % 5 else "no"] for number, text in enumerate(texts)
     ]
     spec, text = proposal(tmp_path, write(tmp_path / "flags.csv", ["body", "a", "b", "c"], flags))
-    assert spec["model"] == {"textClassifier": {"encoder": {}}}
+    assert list(spec["model"]) == ["textClassifier"]
     assert spec["dataset"]["labels"] == ["a", "b", "c"]
     assert "labels: [a, b, c]  # GUESSED: the columns of 0 and 1, one for each label" in text
     assert "# several labels a row, 1.6 on average" in text
@@ -203,6 +233,40 @@ def test_columns_of_flags_and_lists_are_several_labels(tmp_path: Path) -> None:
     rows = ({"text": text, "tags": ["a", "b"][: number % 3]} for number, text in enumerate(texts))
     lists.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert proposal(tmp_path, lists)[0]["dataset"]["label"] == "tags"
+    spec, _ = proposal(tmp_path, tmp_path / "flags.csv", "--label", "c", "--label", "a")
+    assert spec["dataset"]["labels"] == ["c", "a"]
+    done = init(tmp_path / "flags.csv", "--label", "c", "--label", "a", "--kind", "tableClassifier")
+    assert "it predicts one label a row, and --label names 2" in str(done.exception)
+
+
+def test_choices_and_separated_labels_are_several_labels(tmp_path: Path) -> None:
+    """As Label Studio writes them, where a single choice is plain text, and as tables of several tags a row."""
+    chosen = [["a"], ["a", "b"], ["b", "c d"]] * 20
+    choices = tmp_path / "export.json"
+    rows = [
+        {"text": f"the text of row {n}", "id": n, "topic": each[0] if len(each) == 1 else {"choices": each}}
+        for n, each in enumerate(chosen)
+    ]
+    choices.write_text(json.dumps(rows))
+    spec, text = proposal(tmp_path, choices)
+    assert spec["model"] == {"textClassifier": {"encoder": {}}}
+    assert "label: topic  # GUESSED: the only column of lists\n" in text
+    for written in ("|".join, json.dumps):
+        table = ([f"the text of row {n}", written(each)] for n, each in enumerate(chosen))
+        spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["body", "tags"], table))
+        assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["body"], "tags")
+        assert "3 labels, with so many training rows: a 32, b 32, c d 16" in text
+
+
+def test_exports_that_cannot_be_read_say_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "export.json"
+    file.write_text(json.dumps([{"id": 1, "annotations": [], "data": {"text": "a"}}]))
+    assert "is Label Studio's JSON, with a task in each row: export JSON-MIN instead" in str(init(file).exception)
+    file.write_text(json.dumps([["Ada in Oslo", {"entities": [[0, 3, "person"]]}]]))
+    assert "write spaCy's pairs as" in str(init(file).exception)
+    file = tmp_path / "tags.conll"
+    file.write_text("Ada person\nin O\nOslo city\n")
+    assert "E- or S- and a type: person, city; write I- before each" in str(init(file).exception)
 
 
 def test_pairs_of_texts(tmp_path: Path) -> None:
@@ -218,5 +282,9 @@ def test_pairs_of_texts(tmp_path: Path) -> None:
     assert spec["model"] == {"textEmbedder": {"encoder": {}}}
     assert {name: spec["dataset"].get(name) for name in pair} == pair
     assert "# Not read: label, score.\n" in text
+    triplets = write(tmp_path / "triplets.csv", ["anchor", "positive", "negative"], (row[:2] + row[:1] for row in rows))
+    spec, text = proposal(tmp_path, triplets)
+    assert (spec["dataset"]["text"], spec["dataset"]["textPair"]) == (["anchor"], ["positive"])
+    assert "# Not read: negative.\n" in text
     done = init(tmp_path / "rows.csv", "--kind", "textEmbedder", "--label", "score")
     assert "it learns from pairs of texts, without a label" in str(done.exception)

@@ -133,7 +133,7 @@ def test_wrong_tags_are_named_with_their_rows(tmp_path: Path) -> None:
     for words in (
         "6 tokens, 5 tags",
         "line 3",
-        "a tag must be O, or B-, I-, E- or S- and a type: person",
+        "a tag must be O, or B-, I-, E- or S- and a type: person; write I- before each, or B-",
         "the tags are numbers without names",
         'column "tokens": a token is not text: 7',
         "a tag must be O, or",
@@ -198,10 +198,10 @@ def test_init_proposes_tokens_and_tags(tmp_path: Path) -> None:
     features = FEATURES | {"chunk_tags": {"feature": {"names": ["O", "B-NP", "I-NP"], "_type": "ClassLabel"}}}
     table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
     pq.write_table(table, tmp_path / "train.parquet")
-    text = proposed(str(tmp_path / "train.parquet"), None, None, tmp_path)
+    text = proposed(str(tmp_path / "train.parquet"), None, [], tmp_path)
     assert "text: [tokens]  # lists of tokens, joined by single spaces" in text
     assert "label: ner_tags" in text
     (tmp_path / "train.conll").write_text("Ada B-PER\nwent O\n\nOslo B-LOC\n\nto O\n")
-    text = proposed(str(tmp_path / "train.conll"), None, None, tmp_path)
+    text = proposed(str(tmp_path / "train.conll"), None, [], tmp_path)
     assert "text: [tokens]" in text
     assert "label: tags" in text

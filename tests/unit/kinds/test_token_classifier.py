@@ -312,7 +312,7 @@ def test_the_report_shows_types_and_confident_mistakes(data: Path, tmp_path: Pat
 
 
 def test_init_proposes_it_for_spans(data: Path) -> None:
-    text = proposed(str(data / "train.jsonl"), None, None, data)
+    text = proposed(str(data / "train.jsonl"), None, [], data)
     assert "tokenClassifier" in text
     assert "label: spans" in text
     assert "2 types, with so many spans" in text

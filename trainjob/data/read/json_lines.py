@@ -93,19 +93,19 @@ class JSONLinesFile:
 
     def schema(self) -> pa.Schema:
         """Names and types of the columns in the first rows. Lists and objects of values of several types, which Arrow
-        has no type for, have the type list<null>."""
+        has no type for, have the type list<null>; columns where only some values are lists or objects list<string>."""
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
             batch = next(_batches(texts), [])
             _, objects = self._objects(unit, batch, None, leave_out)
         kinds: dict[str, pa.DataType] = {}
         for name in _names(objects):
-            values = [row.get(name) for row in objects]
+            values = [row[name] for row in objects if row.get(name) is not None]
             try:
                 kinds[name] = pa.array(values).type
             except (OverflowError, pa.ArrowException):
-                has_lists = any(isinstance(value, (dict, list)) for value in values)
-                kinds[name] = pa.list_(pa.null()) if has_lists else pa.string()
+                nested = sum(isinstance(value, (dict, list)) for value in values)
+                kinds[name] = pa.list_(pa.null() if nested == len(values) else pa.string()) if nested else pa.string()
         return pa.schema(kinds)
 
     def _rows(self, file: pa.NativeFile) -> tuple[str, Iterator[tuple[int, bytes]]]:
@@ -151,7 +151,9 @@ class JSONLinesFile:
             raise RowError(f"{where}: not JSON: {problem}", where, "not JSON", problem) from None
         if not isinstance(row, dict):
             kind = "not a JSON object such as {}"
-            raise RowError(f"{where}: must be a JSON object such as {{}}, not {type(row).__name__}", where, kind)
+            advice = '; write spaCy\'s pairs as {"text": …, "entities": …}' if _is_pair_of_spacy(row) else ""
+            found = f"must be a JSON object such as {{}}, not {type(row).__name__}{advice}"
+            raise RowError(f"{where}: {found}", where, kind + advice)
         return row
 
     def _check(self, row: dict[str, Any], columns: Sequence[str], where: str) -> None:
@@ -176,6 +178,11 @@ class JSONLinesFile:
         if not names:
             raise DataError(f"{where(0)}: the object is empty, as are all that follow up to {where(len(objects) - 1)}")
         return pa.table({name: column(name) for name in names})
+
+
+def _is_pair_of_spacy(row: Any) -> bool:
+    """Whether a row is a text and an object, as spaCy's training data was written."""
+    return isinstance(row, list) and [type(value) for value in row] == [str, dict]
 
 
 def _texts(objects: list[dict[str, Any]], columns: Sequence[str]) -> pa.Table:

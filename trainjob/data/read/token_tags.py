@@ -75,7 +75,8 @@ def spans_of_tags(tokens: Sequence[str], cell: str) -> list[Span]:
     if len(tags) != len(tokens):
         raise BadTags("the numbers of tokens and tags differ", f"{len(tokens):,} tokens, {len(tags):,} tags")
     if unknown := list(dict.fromkeys(str(tag) for tag in tags if not is_tag(tag))):
-        raise BadTags("a tag must be O, or B-, I-, E- or S- and a type", listed(unknown))
+        advice = "write I- before each, or B- where a span begins right after another of its type"
+        raise BadTags("a tag must be O, or B-, I-, E- or S- and a type", f"{listed(unknown)}; {advice}")
     starts = [0, *accumulate(len(token) + 1 for token in tokens)]
     return [(starts[first], starts[end] - 1, kind) for first, end, kind in tagged_runs(tags)]
 

@@ -13,9 +13,9 @@ _TUNED: dict[str, Any] = {"causalLM": {"pretrained": PRETRAINED, "lora": {}}}
 _COMMENT = "an adapter of a small chat model; choose a larger one if a GPU has room (`trainjob plan`)"
 
 
-def propose(look: Look, label: str | None) -> Proposal:
+def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without conversations and texts."""
-    if label is not None:
+    if look.given:
         raise Unsuitable("a language model has no label")
     chats = [name for name, kind in look.nested.items() if _is_chat(kind)]
     if chats:

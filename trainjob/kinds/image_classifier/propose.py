@@ -1,11 +1,13 @@
 """Proposes an image classifier for data of which nothing is known."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from trainjob.data.read.bad_rows import sound_rows
+from trainjob.data.read.image_columns import ImageColumns
 from trainjob.data.read.image_tables import EmbeddedImages, ListedImages, images_of_tables
 from trainjob.data.read.pictures import check_pictures, pictures
 from trainjob.data.read.rows import SourcePart, leave_out
@@ -18,27 +20,39 @@ LARGEST, SMALLEST = 224, 16
 """Pixels a side of images that are resized."""
 
 
-def propose(look: Look, label: str | None) -> Proposal:
+def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without images, and where a column has the number of each image."""
-    if (several := look.several_labels(label)) is not None:
-        fields, why = several
-        found = proposal_of("imageClassifier", look, fields.get("label"), fields.get("labels", ()))
-        return replace(found, dataset=fields, comments=found.comments | dict.fromkeys(fields, why))
-    column = look.columns.get(label_of(look, label) or "")
-    if column is not None and column.is_number and column.classes is None:
-        raise Unsuitable("the label has fractions or many different numbers, so it is not a class")
-    return proposal_of("imageClassifier", look, label)
+    if look.has_images:
+        return proposal_of("imageClassifier", look, {})
+    table = beside_images(look)
+    if (several := table.several_labels()) is not None:
+        return proposal_of("imageClassifier", look, *several)
+    label, why = table.label()
+    return proposal_of("imageClassifier", look, {"label": label}, why)
 
 
-def label_of(look: Look, label: str | None) -> str | None:
-    """The column of a table that has the label of each image. Raises Unsuitable for data without images."""
-    parts = _images(look, label)
-    return parts[0].columns.label if isinstance(parts[0], EmbeddedImages | ListedImages) else None
+def beside_images(look: Look) -> Look:
+    """The other columns of a table with a column of images. Raises Unsuitable where there is none."""
+    chosen = _columns(_images(look, labelled=False))
+    columns = {name: each for name, each in look.columns.items() if name != chosen.image}
+    nested = {name: each for name, each in look.nested.items() if name != chosen.image}
+    given = look.given
+    if not given:
+        with suppress(Unsuitable):
+            given = _columns(_images(look, labelled=True)).of_labels
+    return replace(look, given=given, columns=columns, nested=nested)
 
 
-def proposal_of(kind: str, look: Look, label: str | None, labels: Sequence[str] = ()) -> Proposal:
-    """The proposal of a kind of model that answers images."""
-    sizes = list(islice(_sizes(_images(look, label, labels)), LOOKED_AT))
+def _columns(found: Sequence[SourcePart]) -> ImageColumns:
+    part = found[0]
+    assert isinstance(part, EmbeddedImages | ListedImages)
+    return part.columns
+
+
+def proposal_of(kind: str, look: Look, fields: dict[str, Any], why: str = "") -> Proposal:
+    """The proposal of a kind of model that answers images, with these fields of the dataset."""
+    parts = _images(look, True, fields.get("label"), fields.get("labels", ()))
+    sizes = list(islice(_sizes(parts), LOOKED_AT))
     if not sizes:
         raise Unsuitable("no image can be read")
     model: dict[str, Any] = {"cnn": {}}
@@ -50,20 +64,21 @@ def proposal_of(kind: str, look: Look, label: str | None, labels: Sequence[str] 
     return Proposal(
         fit=3,
         model={kind: model},
-        dataset={} if label is None else {"label": label},
+        dataset=fields,
         training={"epochs": 20, "earlyStopping": {"patience": 5}},
         comments={
             "model": "trained from scratch; `pretrained: google/vit-base-patch16-224` instead knows photographs",
+            **dict.fromkeys(fields, why),
         },
         notes=[f"The first {len(sizes):,} images: {shown}."],
     )
 
 
-def _images(look: Look, label: str | None, labels: Sequence[str] = ()) -> Sequence[SourcePart]:
+def _images(look: Look, labelled: bool, label: str | None = None, labels: Sequence[str] = ()) -> Sequence[SourcePart]:
     if look.has_images:
         return look.parts
     try:
-        return images_of_tables(list(look.parts), None, None, label, labelled=True, labels=labels)
+        return images_of_tables(list(look.parts), None, None, label, labelled, labels)
     except DataError as error:
         raise Unsuitable(str(error).partition(". ")[0]) from None
 

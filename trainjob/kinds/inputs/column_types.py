@@ -27,7 +27,7 @@ FIRST_ROWS = 10_000
 FEW_WORDS = 20
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
-_CODE, _WHOLE = r"^[+-]?0\d", r"^[+-]?\d+$"
+_CODE, _WHOLE = r"^[+-]?0\d+(\.\d*)?$", r"^[+-]?\d+$"
 EXACT = 2**53
 """The first whole number whose successor is the same float64."""
 _DIGIT_NEAR_START = r"(?s)^.{0,3}\d"

@@ -1,26 +1,45 @@
 """Proposes a table classifier for data of which nothing is known."""
 
+from typing import Any
+
+from trainjob.errors import DataError
 from trainjob.kinds.look import Look, Proposal, Unsuitable
 
 
-def propose(look: Look, label: str | None) -> Proposal:
+def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without a table, and where the label is not clear."""
+    refuse_other_data(look)
+    label, why = look.label()
+    return proposal_of("tableClassifier", look, label, why)
+
+
+def refuse_other_data(look: Look) -> None:
+    """Raises Unsuitable for data without a table of numbers and words."""
     if look.has_images or not look.columns:
         raise Unsuitable("the data is not a table of numbers and words")
-    label, why = look.label(label)
-    if look.columns[label].classes is None:
-        raise Unsuitable(
-            f'"{label}" has its own value in most rows, fractions or many different numbers, so it is not a class'
-        )
+
+
+def proposal_of(kind: str, look: Look, label: str, why: str) -> Proposal:
+    """The proposal of a kind of model that answers rows of tables."""
     texts = [name for name in look.texts if name != label]
+    notes = [f"Not read, because they are texts: {', '.join(texts)}."] if texts else []
+    fields: dict[str, Any] = {"label": label}
+    for name, column in look.columns.items():
+        if name != label:
+            try:
+                column.found.type(name)
+            except DataError as error:
+                fields.setdefault("columns", {})[name] = "ignore"
+                notes.append(f"Left out: {str(error).partition(', or set')[0]}.")
     return Proposal(
         fit=1,
-        model={"tableClassifier": {"tabm": {}}},
-        dataset={"label": label},
+        model={kind: {"tabm": {}}},
+        dataset=fields,
         training={"epochs": 100, "earlyStopping": {"patience": 16}},
         comments={
             "model": "an ensemble of small networks; the report compares it with LightGBM",
             "label": why,
+            "columns": "otherwise an error, see above",
         },
-        notes=[f"Not read, because they are texts: {', '.join(texts)}."] if texts else [],
+        notes=notes,
     )

@@ -3,13 +3,13 @@
 from trainjob.kinds.look import Look, Proposal, Unsuitable, text_fields
 
 
-def propose(look: Look, label: str | None) -> Proposal:
+def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without texts, and where the label is not clear."""
     if look.has_images or not look.texts:
         raise Unsuitable("no column holds texts of several words")
-    several = look.several_labels(label)
+    several = look.several_labels()
     if several is None:
-        label, why = look.label(label)
+        label, why = look.label()
         labels, fields = [label], {"label": label}
     else:
         fields, why = several
@@ -17,10 +17,6 @@ def propose(look: Look, label: str | None) -> Proposal:
     texts = [name for name in look.texts if name not in labels]
     if not texts:
         raise Unsuitable(f'no column but "{labels[0]}" holds texts of several words')
-    if several is None and look.columns[labels[0]].classes is None:
-        raise Unsuitable(
-            f'"{label}" has its own value in most rows, fractions or many different numbers, so it is not a class'
-        )
     others = [name for name in look.columns if name not in (*texts, *labels)]
     columns, comments = text_fields(texts)
     return Proposal(

@@ -2,23 +2,28 @@
 
 from trainjob.kinds.look import Look, Proposal, Unsuitable
 
+_PAIR = ("anchor", "positive")
+"""The names of the texts that belong together, where a third one, the negative, does not."""
 
-def propose(look: Look, label: str | None) -> Proposal:
-    """Raises Unsuitable for data without two columns of texts."""
-    if label is not None:
+
+def propose(look: Look) -> Proposal:
+    """Raises Unsuitable for data without two columns of texts, or those of triplets."""
+    if look.given:
         raise Unsuitable("it learns from pairs of texts, without a label")
-    if len(look.texts) != 2:
-        raise Unsuitable(f"it learns from two columns of texts, but there are {len(look.texts)} of several words")
-    text, other = look.texts
-    others = [name for name in look.columns if name not in look.texts]
+    is_triplet = {*_PAIR, "negative"} <= set(look.columns)
+    texts = _PAIR if is_triplet else look.texts
+    if len(texts) != 2:
+        raise Unsuitable(f"it learns from two columns of texts, but there are {len(texts)} of several words")
+    text, other = texts
+    others = [name for name in look.columns if name not in texts]
     return Proposal(
-        fit=0,
+        fit=2 if is_triplet else 0,
         model={"textEmbedder": {"encoder": {}}},
         dataset={"text": [text], "textPair": [other]},
         training={"epochs": 10, "earlyStopping": {"patience": 3}},
         comments={
             "model": "trained from scratch; `pretrained: sentence-transformers/all-MiniLM-L6-v2` instead knows English",
-            "textPair": "GUESSED: belongs to the text of its row",
+            "textPair": "" if is_triplet else "GUESSED: belongs to the text of its row",
         },
         notes=[f"Not read: {', '.join(others)}."] if others else [],
     )

@@ -3,22 +3,23 @@
 from trainjob.kinds.look import Look, Proposal, Unsuitable, text_fields
 
 
-def propose(look: Look, label: str | None) -> Proposal:
+def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without texts, and where the label is not clear or not a number."""
     if look.has_images or not look.texts:
         raise Unsuitable("no column holds texts of several words")
-    label = look.number_label(label)
+    label, why = look.number_label()
     texts = [name for name in look.texts if name != label]
     others = [name for name in look.columns if name not in (*texts, label)]
     columns, comments = text_fields(texts)
     return Proposal(
-        fit=0 if look.columns[label].classes is not None else 2,
+        fit=0 if look.columns[label].classes is not None else 1 if why else 2,
         model={"textRegressor": {"encoder": {}}},
         dataset={**columns, "label": label},
         training={"epochs": 10, "earlyStopping": {"patience": 3}},
         comments={
             "model": "trained from scratch; `pretrained: distilbert/distilbert-base-uncased` instead knows English",
             **comments,
+            "label": why,
         },
         notes=[f"Not read: {', '.join(others)}."] if others else [],
     )

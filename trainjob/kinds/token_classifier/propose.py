@@ -3,8 +3,9 @@
 import pyarrow as pa
 
 from trainjob.api import Dataset, Source
-from trainjob.data.read.rows import check_columns, leave_out
+from trainjob.data.read.rows import OnBadRow, check_columns
 from trainjob.data.read.spans import is_spans
+from trainjob.errors import RowError
 from trainjob.kinds.look import Look, Proposal, Unsuitable
 from trainjob.kinds.token_classifier.kind import KIND
 
@@ -12,19 +13,24 @@ _ROWS = 100
 """Rows whose cells are looked at."""
 
 
-def propose(look: Look, label: str | None) -> Proposal:
+def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without a column of spans in a column of texts."""
-    if label is not None:
-        check_columns([label], [*look.columns, *look.nested], look.uri)
-    texts = [name for name in look.columns if name != label and (look.columns[name].is_text or name == "text")]
-    labels = [label] if label is not None else list(look.nested)
-    labels.sort(key=lambda name: "ner" not in name.lower())  # the Hugging Face hub's sets also tag parts of speech
+    if len(look.given) > 1:
+        raise Unsuitable("it reads all spans from one column")
+    check_columns(look.given, [*look.columns, *look.nested], look.uri)
+    texts = [name for name in look.columns if name not in look.given]
+    texts = [name for name in texts if look.columns[name].is_text or name == "text"]
+    bracketed = [name for name, column in look.columns.items() if column.is_bracketed]
+    labels = list(look.given or (*look.nested, *bracketed))
+    labels.sort(key=_unlikelihood)
     lists = [name for name, kind in look.nested.items() if pa.types.is_list(kind) or pa.types.is_large_list(kind)]
     pairs = [(text, name) for name in labels for text in [*texts, *lists] if text != name]
-    found = next(((text, name) for text, name in pairs if _has_spans(look.uri, text, name)), None)
+    problems: list[RowError] = []
+    found = next(((text, name) for text, name in pairs if _has_spans(look.uri, text, name, problems.append)), None)
     if found is None:
         raise Unsuitable(
             "no column holds spans, such as [[0, 5, person]], of the texts in another one, or tags of its tokens"
+            + (f" ({problems[0]})" if problems else "")
         )
     text, name = found
     others = [other for other in (*look.columns, *look.nested) if other not in (text, name)]
@@ -41,11 +47,18 @@ def propose(look: Look, label: str | None) -> Proposal:
     )
 
 
-def _has_spans(uri: str, text: str, name: str) -> bool:
-    """Whether most of the first cells hold spans or tags, and any a span."""
+def _unlikelihood(name: str) -> int:
+    """A small number for the name of a column of spans or tags. The Hugging Face hub's sets also tag parts of
+    speech."""
+    return next(place for place, part in enumerate(("ner", "tag", "")) if part in name.lower())
+
+
+def _has_spans(uri: str, text: str, name: str, on_bad: OnBadRow) -> bool:
+    """Whether most of the first cells hold spans or tags, and any a span. `on_bad` is told of tags that cannot be
+    read."""
     dataset = Dataset(train=Source(uri=uri), text=[text], label=name)
     for part in KIND.parts(dataset, dataset.train, None, labelled=True):
-        for rows in part.read([text, name], leave_out):
+        for rows in part.read([text, name], on_bad):
             table = rows.table.slice(0, _ROWS)
             texts, cells = table[text].to_pylist(), table[name].to_pylist()
             usable = sum(is_spans(content or "", cell) for content, cell in zip(texts, cells, strict=True))
