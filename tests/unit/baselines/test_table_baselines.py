@@ -1,16 +1,19 @@
 """Baselines of tables: equal to what scikit-learn and LightGBM compute of the same rows."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lightgbm
 import numpy as np
+import pyarrow as pa
 import pytest
 from baseline_runs import write_run
-from pyarrow.csv import read_csv
+from pyarrow.csv import read_csv, write_csv
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -95,6 +98,41 @@ def test_they_are_those_of_scikit_learn_and_lightgbm(
     check(found["lightgbm"], read_predictions(run, "lightgbm"), ty, trees.predict(np.column_stack([tx, codes[1]])))
     probabilities = trees.predict_proba(np.column_stack([tx, codes[1]])).max(axis=1)
     np.testing.assert_allclose(read_predictions(run, "lightgbm")["probability"].to_numpy(), probabilities, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("load", [load_wine, load_iris])
+def test_of_three_classes_they_are_those_of_scikit_learn_and_lightgbm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: Callable[..., Any]
+) -> None:
+    monkeypatch.setattr(boosting, "SETTINGS", ({},))
+    found = load()
+    names = np.char.add("class ", found.target.astype(str))
+    table = pa.table({str(name): column for name, column in zip(found.feature_names, found.data.T, strict=True)})
+    rows = np.random.default_rng(0).permutation(len(names))
+    for part, chosen in (("test", rows[:40]), ("train", rows[40:])):
+        write_csv(table.append_column("label", pa.array(names)).take(chosen), tmp_path / f"{part}.csv")
+    job, run = write_run(tmp_path, "table", tmp_path)
+    fitted = Fitted.load(run / "fitted")
+    train, validation, held = (sample(job.spec, fitted, part) for part in ("train", "validation", "test"))
+    x, vx, tx = (as_matrix(each.values) for each in (train, validation, held))
+    assert np.array_equal(tx, found.data[rows[:40]])
+    scaler = StandardScaler().fit(x)
+    linear = LogisticRegression(C=10, solver="saga", max_iter=300, random_state=0)
+    linear.fit(scaler.transform(x).astype(np.float32), train.labels)
+    trees: Any = lightgbm.LGBMClassifier(n_estimators=2000, learning_rate=0.05, random_state=0, verbosity=-1)
+    stopping = [lightgbm.early_stopping(50, verbose=False)]
+    trees.fit(x, train.labels, eval_X=vx, eval_y=validation.labels, callbacks=stopping)
+    expected = {
+        "mostFrequent": DummyClassifier().fit(x, train.labels).predict(tx),
+        "linear": linear.predict(scaler.transform(tx).astype(np.float32)),
+        "lightgbm": trees.predict(tx),
+    }
+    baselines: list[Any] = compare_with_baselines(job, run, list(expected)).baselines
+    for baseline, predicted in zip(baselines, expected.values(), strict=True):
+        assert baseline.standing.accuracy.value == pytest.approx(accuracy_score(held.labels, predicted), abs=1e-6)
+        f1 = f1_score(held.labels, predicted, average="macro", zero_division=0)
+        assert baseline.standing.f1.value == pytest.approx(f1, abs=1e-6)
 
 
 def check(baseline: Any, predictions: Any, labels: np.ndarray, expected: np.ndarray) -> None:
