@@ -11,6 +11,7 @@ from typing import Any
 from trainjob.api import TrainJob
 from trainjob.api.document import as_yaml_file
 from trainjob.api.load import trainjob_of
+from trainjob.data.read.split_folders import SplitFiles
 from trainjob.driver.check import CheckedData, check_data
 from trainjob.errors import DataError, UserError
 from trainjob.kinds import PACKAGES
@@ -22,14 +23,21 @@ DROP = "onBadRows"
 def proposed(data: str, kind: str | None, labels: Sequence[str], folder: Path) -> str:
     """The YAML of a TrainJob for `data`, whose relative paths start at `folder`; the user names `labels`. Raises
     UserError where no kind of model fits, or the data cannot be used."""
-    chosen = _chosen(look(data, labels), kind)
-    uri = data if "://" in data else os.path.relpath(data, folder)
-    document = _document(chosen, uri, data)
+    try:
+        looked, sets = look(data, labels), {"train": data}
+    except SplitFiles as found:
+        sets = found.sets
+        looked = look(sets["train"], labels)
+    chosen = _chosen(looked, kind)
+    if "test" in sets and not _labels(chosen) <= look(sets["test"]).names:
+        chosen.notes.append(f"Not read, because it has no labels: {sets.pop('test')}.")
+    sources = {name: {"uri": uri if "://" in uri else os.path.relpath(uri, folder)} for name, uri in sets.items()}
+    document = _document(chosen, sources, data)
     try:
         checked = _checked(document, folder)
     except DataError:
         chosen.dataset[DROP], chosen.comments[DROP] = "drop", "leaves out the rows that cannot be used, see above"
-        document = _document(chosen, uri, data)
+        document = _document(chosen, sources, data)
         checked = _checked(document, folder)
     return "\n".join(_lines(document, chosen, checked)) + "\n"
 
@@ -53,14 +61,19 @@ def _chosen(looked: Look, kind: str | None) -> Proposal:
     return max(proposals, key=lambda each: each.fit)
 
 
-def _document(chosen: Proposal, uri: str, data: str) -> dict[str, Any]:
+def _labels(chosen: Proposal) -> set[str]:
+    """The columns that hold labels."""
+    return {*chosen.dataset.get("labels", ()), *([chosen.dataset["label"]] if "label" in chosen.dataset else [])}
+
+
+def _document(chosen: Proposal, sources: dict[str, Any], data: str) -> dict[str, Any]:
     return {
         "apiVersion": "trainjob.dev/v1alpha1",
         "kind": "TrainJob",
         "metadata": {"name": _name(data)},
         "spec": {
             "model": chosen.model,
-            "dataset": {"train": {"uri": uri}, **chosen.dataset},
+            "dataset": sources | chosen.dataset,
             "training": chosen.training,
             "storage": {"uri": "runs"},
         },

@@ -29,7 +29,8 @@ class Column:
         is_unique = self.found.words is None or len(self.found.words) > cells / 2
         words = WORDS_OF_TITLE if is_unique else WORDS_OF_TEXT
         is_wordy = bool(cells) and self.found.others > cells / 2 and self.words >= words * cells
-        return is_wordy and not self.is_bracketed and not self.lists_labels
+        is_date = self.found.dates > cells / 2
+        return is_wordy and not is_date and not self.is_bracketed and not self.lists_labels
 
     @property
     def is_number(self) -> bool:

@@ -13,7 +13,7 @@ from trainjob.api import Dataset, Source
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import SourcePart, check_columns, leave_out
+from trainjob.data.read.rows import SourcePart, check_columns, is_bytes, leave_out
 from trainjob.data.read.source import parts
 from trainjob.data.read.split_folders import with_split_folders
 from trainjob.data.read.table_schema import table_schema
@@ -23,8 +23,9 @@ from trainjob.kinds.inputs.cells import as_categories, cells_of, read_cells
 
 LOOKED_AT = 20_000
 """Rows that are read, at most."""
+_SURE_NAMES_OF_LABELS = ("label", "labels", "target")
 _NAMES_OF_LABELS = (
-    *("label", "labels", "class", "classname", "target", "category", "y", "tag", "outcome", "sentiment", "intent"),
+    *(*_SURE_NAMES_OF_LABELS, "class", "classname", "category", "y", "tag", "outcome", "sentiment", "intent"),
     *("species", "diagnosis"),
 )
 _NAMES_OF_LISTS = (*_NAMES_OF_LABELS, "tags", "cats", "categories", "topics", "choices", "genres", "classes")
@@ -68,14 +69,25 @@ class Look:
         return isinstance(self.parts[0], ImageFiles | IDXFiles)
 
     @property
+    def names(self) -> set[str]:
+        """The names of all columns."""
+        return {*self.columns, *self.nested}
+
+    @property
     def texts(self) -> list[str]:
         """The columns with texts of several words."""
         return [name for name, column in self.columns.items() if column.is_text]
 
     @property
     def _called_label(self) -> list[str]:
-        """The columns whose names are usual for a label."""
-        return [name for name in self.columns if _is_called(name, _NAMES_OF_LABELS)]
+        """The columns whose names are usual for a label: those of the likeliest name alone."""
+        called = [name for name in self.columns if _is_called(name, _NAMES_OF_LABELS)]
+        return [name for name in called if _is_called(name, _SURE_NAMES_OF_LABELS)] or called
+
+    def not_read(self, names: Sequence[str]) -> list[str]:
+        """A note on the columns beside those that a model reads."""
+        others = [name for name in (*self.columns, *self.nested) if name not in names]
+        return [f"Not read: {', '.join(others)}."] if others else []
 
     def several_labels(self) -> tuple[dict[str, Any], str] | None:
         """The field of the dataset with any number of labels a row, and the reason: a column of lists, or several
@@ -235,8 +247,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _is_nested(kind: pa.DataType) -> bool:
-    is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    return pa.types.is_nested(kind) or is_binary
+    return pa.types.is_nested(kind) or is_bytes(kind)
 
 
 def _listed(names: Any) -> str:

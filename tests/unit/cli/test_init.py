@@ -102,6 +102,37 @@ def test_columns_that_cannot_be_read_are_left_out_and_named(tmp_path: Path) -> N
     assert '"price" does not hold numbers, or spells them such as 12,5: write them as 12.5' in str(done.exception)
 
 
+def test_columns_of_times_are_not_texts(tmp_path: Path) -> None:
+    rows = [[f"2026-01-{1 + n % 28:02} 12:00:{n % 60:02}", n % 7, "ab"[n % 2]] for n in range(60)]
+    spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["time", "amount", "label"], rows))
+    assert spec["model"] == {"tableClassifier": {"tabm": {}}}
+    assert "# 1 column of dates: time\n" in text
+
+
+def test_the_likeliest_name_of_a_label_wins(tmp_path: Path) -> None:
+    rows = [[n % 7, "pqr"[n % 3], "ab"[n % 2]] for n in range(60)]
+    spec, _ = proposal(tmp_path, write(tmp_path / "rows.csv", ["y", "category", "label"], rows))
+    assert spec["dataset"]["label"] == "label"
+
+
+def test_files_of_a_split_are_sets_of_rows(tmp_path: Path) -> None:
+    folder = tmp_path / "houses"
+    folder.mkdir()
+    rows = [[n, n % 9, "ab"[n % 2], n * 7 % 100] for n in range(90)]
+    header = ["Id", "rooms", "shape", "price"]
+    write(folder / "train.csv", header, rows)
+    write(folder / "val.csv", header, rows[:20])
+    write(folder / "test.csv", header[:3], (row[:3] for row in rows))
+    spec, text = proposal(tmp_path, folder)
+    assert spec["dataset"]["train"] == {"uri": str(folder / "train.csv")}
+    assert spec["dataset"]["validation"]["uri"] == str(folder / "val.csv")
+    assert "test" not in spec["dataset"]
+    assert f"# Not read, because it has no labels: {folder}/test.csv.\n" in text
+    assert text.startswith("# train 90 rows, validation 20 rows\n")
+    write(folder / "test.csv", header, rows)
+    assert proposal(tmp_path, folder)[0]["dataset"]["test"]["uri"] == str(folder / "test.csv")
+
+
 def test_a_label_of_few_numbers_is_a_class_unless_told_otherwise(tmp_path: Path) -> None:
     file = write(tmp_path / "rows.csv", ["size", "label"], ([CHANCE.random(), n % 5] for n in range(60)))
     assert proposal(tmp_path, file)[0]["model"] == {"tableClassifier": {"tabm": {}}}

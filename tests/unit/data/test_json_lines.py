@@ -59,3 +59,12 @@ def test_names_of_json_columns_are_those_of_all_lines(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"a": 1, "b": 1}\n\n{"b": [], "c": null}\n')
     assert JSONLinesFile(str(path), None, 0).names() == ["a", "c"]
+
+
+def test_two_values_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"x": "a", "y": {"x": 1}, "x": "b"}\n')
+    with pytest.raises(DataError, match='line 1 has 2 values "x": rename all but one'):
+        read(path, ["x"])
+    path.write_text('{"x": "a", "y": {"x": 1, "x": 2}}\n')
+    assert read(path, ["x"]) == [{"x": "a"}]

@@ -165,7 +165,7 @@ def test_other_columns_that_are_no_text(values: pa.Array, message: str, tmp_path
         ("*.parquet", r"\*.parquet: no file matches"),
         ("empty", "empty: the folder has no files"),
         ("notes.txt", "notes.txt: cannot tell the format from the name"),
-        ("mixed", r"mixed has files in several formats \(csv, jsonl\): choose one"),
+        ("mixed", r"mixed has files in several formats \(csv, jsonl\): choose one .*'.*mixed/\*\.\w+'$"),
         ("loose", r"loose/x.png is not in a class folder: images belong in .*loose/<class>/"),
         ("loose/x.png", "must be a folder with a folder of images for each class"),
         ("two", "two: name one IDX file of images.*t10k-images-idx3-ubyte, train-images-idx3-ubyte"),

@@ -403,3 +403,13 @@ def test_columns_that_hold_lists_are_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match='"tags"'):
         fit(spec_of(file, columns={"tags": "category"}))
     assert fitted_on(file, columns={"tags": "ignore", "age": "number"})[1].columns == ["age"]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(4), pa.uuid()], ids=str)
+def test_columns_that_hold_bytes_are_told(tmp_path: Path, kind: pa.DataType) -> None:
+    cells = pa.array([bytes([255, n, 0, 1]) * (4 if kind == pa.uuid() else 1) for n in range(60)], kind)
+    file = tmp_path / "rows.parquet"
+    write_table(pa.table({"age": [n % 7 for n in range(60)], "key": cells, "label": ["a", "b"] * 30}), file)
+    fitted, table = fitted_on(file)
+    assert table.columns == ["age"]
+    assert "columns left out: key (it holds bytes)" in notes_of(fitted)

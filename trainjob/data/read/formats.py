@@ -43,7 +43,9 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
         beside_images = tables and len(kinds) == 2 and "images" in kinds
         if beside_images and all(map(is_metadata, tables)):
             return next(kind for kind in kinds if kind in TABLES)
-        hint = f", or with `uri` the table that names the images, such as {tables[0]}" if beside_images else ""
+        hint = f", or name the files of one alone, such as '{uris[0].rstrip('/')}/*{PurePosixPath(names[0]).suffix}'"
+        if beside_images:
+            hint = f", or with `uri` the table that names the images, such as {tables[0]}"
         raise DataError(
             f"{listed(uris)} has files in several formats ({', '.join(kinds)}): choose one with `format`{hint}"
         )

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,12 +41,15 @@ class JSONLinesFile:
         """Reads `columns` as text; None reads all columns in inferred types."""
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
-            done, has_begun = 0, False
+            done, has_read, has_begun = 0, False, False
             for batch in _batches(texts):
                 size = sum(len(text) for _, text in batch)
                 if isinstance(file, Decompressed):
                     size = file.bytes_read - done
                 done += size
+                if not has_read:
+                    _refuse_names_twice(batch[0][1], RowLocation(self.uri, unit, batch[0][0]))
+                    has_read = True
                 numbers, objects = self._objects(unit, batch, columns, on_bad)
                 where = self._where(unit, numbers)
                 if not objects:
@@ -183,6 +187,16 @@ class JSONLinesFile:
 def _is_pair_of_spacy(row: Any) -> bool:
     """Whether a row is a text and an object, as spaCy's training data was written."""
     return isinstance(row, list) and [type(value) for value in row] == [str, dict]
+
+
+def _refuse_names_twice(line: bytes, where: str) -> None:
+    """Raises DataError where an object has two values of one name, of which Python keeps the last."""
+    names: list[list[str]] = []
+    with suppress(ValueError, RecursionError):  # which reading the rows tells
+        json.loads(line, object_pairs_hook=lambda pairs: names.append([name for name, _ in pairs]))
+    outer = names[-1] if names else []
+    if twice := [name for name in dict.fromkeys(outer) if outer.count(name) > 1]:
+        raise DataError(f'{where} has {outer.count(twice[0])} values "{twice[0]}": rename all but one')
 
 
 def _texts(objects: list[dict[str, Any]], columns: Sequence[str]) -> pa.Table:

@@ -166,7 +166,7 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
     try:
         return column.cast(pa.string())
     except pa.ArrowException as error:
-        if not _is_binary(kind):
+        if not is_bytes(kind):
             raise DataError(
                 f'{where(0)}: column "{name}" contains {kind}, which cannot be converted to text: {error}'
             ) from None
@@ -212,6 +212,9 @@ def as_json(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
         ) from None
 
 
-def _is_binary(kind: pa.DataType) -> bool:
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether values of a type are bytes, such as files or UUIDs. They are read as text where they are UTF-8."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return is_bytes(kind.storage_type)
     tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
     return any(test(kind) for test in tests)

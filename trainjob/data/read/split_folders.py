@@ -20,6 +20,14 @@ Folders = dict[str, str]
 """The folder of each split, relative to the root."""
 
 
+class SplitFiles(DataError):
+    """A folder holds tables such as train.csv and test.csv; `sets` has the URI of each split."""
+
+    def __init__(self, message: str, sets: dict[str, str]) -> None:
+        super().__init__(message)
+        self.sets = sets
+
+
 def with_split_folders(dataset: Dataset, endpoint: str | None) -> tuple[Dataset, list[str]]:
     """The dataset with the splits that lie below the folders of `train` as its sources, and a note on each of these
     folders, which is also given as a Notice. Sets that the dataset already names stay as they are.
@@ -185,10 +193,12 @@ def _refuse_split_files(names: list[str], root: str) -> None:
             found[split].append(name)
     if not _is_divided(found):
         return
-    lines = ", ".join(f"{split}: {{uri: '{root}/{_glob(found[split])}'}}" for split in NAMES if split in found)
-    raise DataError(
+    sets = {split: f"{root}/{_glob(found[split])}" for split in NAMES if split in found}
+    lines = ", ".join(f"{split}: {{uri: '{uri}'}}" for split, uri in sets.items())
+    raise SplitFiles(
         f"{root} holds {' and '.join(some[0] for some in found.values())}, which look like the splits of a data set. "
-        f"Write `dataset: {{{lines}}}`; to train on all of them, list them in `uris`"
+        f"Write `dataset: {{{lines}}}`; to train on all of them, list them in `uris`",
+        sets,
     )
 
 

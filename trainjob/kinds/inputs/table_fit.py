@@ -10,7 +10,7 @@ from trainjob.data.first_pass.survey import FittedOn, LabelReader, fit_target
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.counted_reading import begin_reading
-from trainjob.data.read.rows import SourcePart, check_columns
+from trainjob.data.read.rows import SourcePart, check_columns, is_bytes
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, listed
 from trainjob.kinds.inputs.cells import as_categories
@@ -96,8 +96,8 @@ def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str
             left_out[field.name or '""'] = "an index that pandas wrote"
         elif pa.types.is_nested(field.type):
             left_out[field.name] = "it holds lists or objects"
-        elif pa.types.is_binary(field.type):
-            left_out[field.name] = f"it holds {field.type}"
+        elif is_bytes(field.type):
+            left_out[field.name] = "it holds bytes"
         else:
             names.append(field.name)
     check_columns(names, schema.names, part.uri)

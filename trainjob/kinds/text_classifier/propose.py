@@ -17,7 +17,6 @@ def propose(look: Look) -> Proposal:
     texts = [name for name in look.texts if name not in labels]
     if not texts:
         raise Unsuitable(f'no column but "{labels[0]}" holds texts of several words')
-    others = [name for name in look.columns if name not in (*texts, *labels)]
     columns, comments = text_fields(texts)
     return Proposal(
         fit=2,
@@ -29,5 +28,5 @@ def propose(look: Look) -> Proposal:
             **comments,
             next(iter(fields)): why,
         },
-        notes=[f"Not read: {', '.join(others)}."] if others else [],
+        notes=look.not_read([*texts, *labels]),
     )

@@ -15,7 +15,6 @@ def propose(look: Look) -> Proposal:
     if len(texts) != 2:
         raise Unsuitable(f"it learns from two columns of texts, but there are {len(texts)} of several words")
     text, other = texts
-    others = [name for name in look.columns if name not in texts]
     return Proposal(
         fit=2 if is_triplet else 0,
         model={"textEmbedder": {"encoder": {}}},
@@ -25,5 +24,5 @@ def propose(look: Look) -> Proposal:
             "model": "trained from scratch; `pretrained: sentence-transformers/all-MiniLM-L6-v2` instead knows English",
             "textPair": "" if is_triplet else "GUESSED: belongs to the text of its row",
         },
-        notes=[f"Not read: {', '.join(others)}."] if others else [],
+        notes=look.not_read(texts),
     )

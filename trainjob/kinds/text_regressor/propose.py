@@ -9,7 +9,6 @@ def propose(look: Look) -> Proposal:
         raise Unsuitable("no column holds texts of several words")
     label, why = look.number_label()
     texts = [name for name in look.texts if name != label]
-    others = [name for name in look.columns if name not in (*texts, label)]
     columns, comments = text_fields(texts)
     return Proposal(
         fit=0 if look.columns[label].classes is not None else 1 if why else 2,
@@ -21,5 +20,5 @@ def propose(look: Look) -> Proposal:
             **comments,
             "label": why,
         },
-        notes=[f"Not read: {', '.join(others)}."] if others else [],
+        notes=look.not_read([*texts, label]),
     )

@@ -33,7 +33,6 @@ def propose(look: Look) -> Proposal:
             + (f" ({problems[0]})" if problems else "")
         )
     text, name = found
-    others = [other for other in (*look.columns, *look.nested) if other not in (text, name)]
     return Proposal(
         fit=3,
         model={"tokenClassifier": {"encoder": {}}},
@@ -43,7 +42,7 @@ def propose(look: Look) -> Proposal:
             "model": "trained from scratch; `pretrained: distilbert/distilbert-base-cased` instead knows English",
             "text": "lists of tokens, joined by single spaces" if text in look.nested else "",
         },
-        notes=[f"Not read: {', '.join(others)}."] if others else [],
+        notes=look.not_read([text, name]),
     )
 
 
