@@ -69,9 +69,9 @@ def failure_deadline(training: TrainingStatus | None, ray_job: Object | None) ->
     job is suspended."""
     if training is None or training.updated_time is None or ray_job is None or ray_job["spec"].get("suspend"):
         return None
-    ray = ray_job.get("status", {})
-    is_over = has_failed_for_good(training) and has_reported(training, ray)
-    is_held = is_over and ray.get("jobDeploymentStatus") == "Running"
+    ray_status = ray_job.get("status", {})
+    is_over = has_failed_for_good(training) and has_reported(training, ray_status)
+    is_held = is_over and ray_status.get("jobDeploymentStatus") == "Running"
     return add_clamped(training.updated_time, KUBERAY_END_GRACE) if is_held else None
 
 
@@ -98,16 +98,16 @@ def _attempt_start(
     if ray_job is None:  # if it was deleted, the job has already started once
         is_refused = observed.error is not None and observed.error.reason != DELETING
         return start if is_refused and before.ray_job_name is None else None
-    ray = ray_job.get("status", {})
+    ray_status = ray_job.get("status", {})
     if job.spec.suspend or ray_job["spec"].get("suspend") or "deletionTimestamp" in ray_job["metadata"]:
         return None
-    match ray.get("jobDeploymentStatus", ""), ray.get("jobStatus", ""):
-        case "", _ if "startTime" not in ray:  # KubeRay has not seen the RayJob yet
+    match ray_status.get("jobDeploymentStatus", ""), ray_status.get("jobStatus", ""):
+        case "", _ if "startTime" not in ray_status:  # KubeRay has not seen the RayJob yet
             return start
         case "Initializing", _:
-            started = parse_time(ray.get("startTime"))
+            started = parse_time(ray_status.get("startTime"))
             return None if started is None else add_clamped(started, KUBERAY_GRACE)
-        case "Running", ran if ran not in STARTED_JOB_STATUSES and not has_reported(before.training, ray):
-            return parse_time(ray.get("startTime"))
+        case "Running", ran if ran not in STARTED_JOB_STATUSES and not has_reported(before.training, ray_status):
+            return parse_time(ray_status.get("startTime"))
         case _:
             return None

@@ -9,21 +9,23 @@ from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.pods import HEAD_CONTAINER
 
 Object = Mapping[str, Any]
+"""An object of the Kubernetes API, or a part of one, that is only read."""
 
 FIRST_REPORT = timedelta(seconds=5)
 """How soon after its start a head may have a driver. Earlier reports come from the driver of a head that was
 force-deleted."""
 
 
-def head_loss(heads: Sequence[Object], before: TrainJobStatus, ray: Object) -> str | None:
+def head_loss(heads: Sequence[Object], before: TrainJobStatus, ray_status: Object) -> str | None:
     """A message if the head, and with it the driver, was lost and is being created again; KubeRay keeps reporting
     RUNNING.
 
-    `heads` are the head pods of the current RayCluster, `before` is the TrainJob's status and `ray` the RayJob's.
+    `heads` are the head pods of the current RayCluster, `before` is the TrainJob's status, `ray_status` the RayJob's.
     """
     running = [head for head in heads if _is_running(head)]
-    doubtful = before.reason == "HeadLost" or any(_container(head).get("restartCount") for head in running)
-    has_driver = any(_has_driver(head, before, ray) for head in running) if doubtful else bool(running)
+    # a head that was restarted or replaced runs again before it has a driver
+    is_new = before.reason == "HeadLost" or any(_container(head).get("restartCount") for head in running)
+    has_driver = any(_has_driver(head, before, ray_status) for head in running) if is_new else bool(running)
     if not heads or has_driver:
         return None
     return f"the head pod {'ran out of memory' if any(map(ran_out_of_memory, heads)) else 'was lost'}"
@@ -68,10 +70,10 @@ def _is_running(head: Object) -> bool:
     return is_up and "deletionTimestamp" not in head["metadata"] and head.get("status", {}).get("phase") == "Running"
 
 
-def _has_driver(head: Object, before: TrainJobStatus, ray: Object) -> bool:
+def _has_driver(head: Object, before: TrainJobStatus, ray_status: Object) -> bool:
     """Whether Ray has accepted the job, or the driver has reported, since the head's container started."""
     start = parse_time(_container(head).get("state", {}).get("running", {}).get("startedAt"))
-    submitted = parse_time(ray.get("rayJobInfo", {}).get("startTime"))
+    submitted = parse_time(ray_status.get("rayJobInfo", {}).get("startTime"))
     reported = before.training.updated_time if before.training is not None else None
     if start is None:
         return False

@@ -20,16 +20,14 @@ def update_interruptions(
     `cluster`."""
     if before.reason != "Training" or before.ray_cluster_name != cluster:
         return before.interruptions
-    if reason != "HeadLost" and not (
-        reason == "Training" and workers.ready < min(_ready_before(before), workers.desired)
-    ):
+    if reason == "HeadLost":
+        candidates = ray_pods(pods, "head")
+    elif reason == "Training" and workers.ready < min(_ready_before(before), workers.desired):
+        candidates = [pod for pod in ray_pods(pods, "worker") if not is_ready(pod)]
+    else:
         return before.interruptions
-    lost = (
-        ray_pods(pods, "head")
-        if reason == "HeadLost"
-        else [pod for pod in ray_pods(pods, "worker") if not is_ready(pod)]
-    )
-    pod, why = next(((pod["metadata"]["name"], why) for pod in lost if (why := _loss_reason(pod))), (None, "Deleted"))
+    losses = ((pod["metadata"]["name"], why) for pod in candidates if (why := _loss_reason(pod)))
+    pod, why = next(losses, (None, "Deleted"))
     count = before.interruptions.count if before.interruptions is not None else 0
     return Interruptions(count=count + 1, last_reason=why, last_pod=pod, last_time=now)
 
@@ -43,8 +41,8 @@ def interruption_message(interruptions: Interruptions) -> str:
 def is_ready(pod: Object) -> bool:
     """Whether a pod is ready and not being deleted."""
     conditions = pod.get("status", {}).get("conditions", [])
-    is_leaving = "deletionTimestamp" in pod["metadata"]
-    return not is_leaving and any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    is_deleted = "deletionTimestamp" in pod["metadata"]
+    return not is_deleted and any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _ready_before(before: TrainJobStatus) -> int:
@@ -56,9 +54,9 @@ def _loss_reason(pod: Object) -> str | None:
     status = pod.get("status", {})
     conditions = {each["type"]: each for each in status.get("conditions", [])}
     states = (each.get(state, {}) for each in status.get("containerStatuses", []) for state in ("state", "lastState"))
-    ends = [state["terminated"].get("reason", "Failed") for state in states if "terminated" in state]
-    if status.get("phase") == "Failed" or ends:
-        return status.get("reason") or next(iter(ends), "Failed")
+    end_reasons = [state["terminated"].get("reason", "Failed") for state in states if "terminated" in state]
+    if status.get("phase") == "Failed" or end_reasons:
+        return status.get("reason") or next(iter(end_reasons), "Failed")
     if "deletionTimestamp" in pod["metadata"]:
         return conditions.get("DisruptionTarget", {}).get("reason", "Deleted")
     if status.get("phase") != "Running" or is_ready(pod):

@@ -10,11 +10,11 @@ from trainjob_operator.settings import NodePool
 
 _EVERYWHERE = {
     "HOME": HOME,
-    # How often a raylet asks whether the head knows it, in milliseconds. A new head does not, and the raylet restarts:
-    # after 4 s instead of 30 with Ray's default of 5,000.
+    # How often a raylet asks whether the head knows it, in milliseconds. A new head does not, so the raylet restarts:
+    # after 4 s, but only after 30 s with Ray's default of 5,000.
     "RAY_raylet_liveness_self_check_interval_ms": "1000",
-    # How often the head checks a raylet's health, in milliseconds. After five failures it is dead; until then workers
-    # may look for rows in a pod that is gone, for up to 32 s with Ray's default of 3,000.
+    # How often the head checks a raylet's health, in milliseconds. After five failures Ray counts it as dead. Until
+    # then workers may wait for rows from a pod that is gone: for up to 32 s with Ray's default of 3,000.
     "RAY_health_check_period_ms": "1000",
     # How long Ray Train waits for all workers, including one in a lost pod, to leave the process group before it
     # restarts them, in seconds. The default is 30; a lost worker is mostly noticed after 20.
@@ -22,7 +22,8 @@ _EVERYWHERE = {
 }
 _FEW_PODS = 16
 _ONLY_FOR_FEW_PODS = "RAY_health_check_period_ms"
-"""Among many pods, one is more likely to be too busy to answer for five seconds, and all workers would restart."""
+"""Not set for many pods: one of them would more often be too busy to answer for five seconds, and all workers restart
+then."""
 _AMD = {
     # Ray Train sets CUDA_VISIBLE_DEVICES to all GPUs of the pod. If Ray also set HIP_VISIBLE_DEVICES to the worker's
     # own GPU, the worker would look for its GPU under an index that does not exist.
@@ -51,7 +52,7 @@ def storage_credentials(job: TrainJob) -> list[KubernetesObject]:
         return []
     secret = job.spec.storage.secret_name
     optional = {"AWS_ACCESS_KEY_ID": False, "AWS_SECRET_ACCESS_KEY": False, "AWS_SESSION_TOKEN": True}
-    return [_from_secret(key, secret, key, optional=may_lack) for key, may_lack in optional.items()]
+    return [_from_secret(key, secret, key, optional=is_optional) for key, is_optional in optional.items()]
 
 
 def driver_credentials(job: TrainJob) -> list[KubernetesObject]:

@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any
 
 from trainjob.api import TrainJob
-from trainjob.api.cluster import JOB_FOLDER, LEAVING, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
+from trainjob.api.cluster import JOB_FOLDER, LEAVING_FILE, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
 from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
 from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, WORKERS_ANNOTATION
 from trainjob_operator.pod_environment import (
@@ -38,7 +38,7 @@ _IMPORT_AHEAD = "setsid python -P -m trainjob.launch.fast.ray_fork_server > /dev
 """Starts the process that Ray's workers in the pod are forked from. It imports their libraries while Ray starts. An
 image without it starts its workers later."""
 _POST_START: KubernetesObject = {  # the file outlives a restart of the container in its pod
-    "postStart": {"exec": {"command": ["sh", "-c", f"rm -f {LEAVING}; {_IMPORT_AHEAD}"]}}
+    "postStart": {"exec": {"command": ["sh", "-c", f"rm -f {LEAVING_FILE}; {_IMPORT_AHEAD}"]}}
 }
 _LIFECYCLE: KubernetesObject = _POST_START | {
     "preStop": {
@@ -46,7 +46,7 @@ _LIFECYCLE: KubernetesObject = _POST_START | {
             "command": [
                 "sh",
                 "-c",
-                f"touch {LEAVING}; for _ in $(seq 20); do "
+                f"touch {LEAVING_FILE}; for _ in $(seq 20); do "
                 "grep -qs 'ray::[A-Za-z_]*TrainWorke[r]' /proc/[0-9]*/cmdline || exit 0; sleep 1; done",
             ]
         }

@@ -39,7 +39,7 @@ class RayJobs:
         uid = job.metadata.uid
         found = await self.api.get(RAY_JOBS, *_namespaced_name(job))
         if found is not None:
-            found.setdefault("spec", {})  # anybody may have removed it
+            found.setdefault("spec", {})  # users may have removed it
         if found is None or uid == found["metadata"].get("labels", {}).get(UID_LABEL):
             return found
         owners = found["metadata"].get("ownerReferences", [])
@@ -84,7 +84,7 @@ class RayJobs:
             raise
 
     async def _apply(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject | None) -> KubernetesObject:
-        """Applies the whole RayJob if it has drifted."""
+        """Applies the whole RayJob if there is none or if it has drifted."""
         desired, version = render(job, self.settings, before.training), None
         if found is not None and queue_of(found) is not None:
             # Kueue owns it now, but server-side apply removes a field that the operator has set before and omits now
@@ -145,8 +145,8 @@ class RayJobs:
         annotations = ray_job["metadata"].get("annotations", {})
         workers = annotations.get(REQUESTED_WORKERS_ANNOTATION)
         has_new_workers = workers not in (None, requested_workers(job))
-        own = digest(self.settings)
-        return has_new_workers or annotations.get(DIGEST_ANNOTATION, own) == own  # anybody may have removed it
+        current = digest(self.settings)
+        return has_new_workers or annotations.get(DIGEST_ANNOTATION, current) == current  # users may have removed it
 
 
 def should_create(job: TrainJob, before: TrainJobStatus) -> bool:

@@ -16,8 +16,8 @@ from trainjob_operator.settings import NodePool, Settings
 def ray_service(
     job: TrainJob, settings: Settings, cpus: float, serve_config: KubernetesObject, environment: Mapping[str, str]
 ) -> KubernetesObject:
-    """A RayService with one worker pod like the job's own, but with `cpus` cores. `serve_config` deploys one replica on
-    it; all pods get the variables in `environment`."""
+    """A RayService with one worker pod like the job's own, but with `cpus` cores and outside of node pools.
+    `serve_config` deploys one replica on it; all pods get the variables in `environment`."""
     workers, defaults = job.spec.workers, settings.defaults
     memory = workers.memory or defaults.worker_memory
     worker = resources(cpus, memory, workers.gpus, NodePool().gpu_resource)

@@ -32,7 +32,7 @@ from trainjob_operator.settings import Settings
 from trainjob_operator.snapshot import keep_config
 from trainjob_operator.status import derive, is_starting, same_operator_fields
 from trainjob_operator.train_job import is_managed_by_another, read_train_job, status_patch
-from trainjob_operator.verdict import DELETING, Observed, is_replaced
+from trainjob_operator.verdict import DELETING, Observed, should_replace
 
 STARTING_REQUEUE_SECONDS = 4.0
 """While pods are starting: Events, which are not watched, may explain why they do not."""
@@ -95,7 +95,7 @@ class Reconciler:
         self.notify(key, status.notifications)
         if status.phase in FINAL:
             return await self._clean_up(job, status)
-        if ray_job is not None and is_replaced(job, before, ray_job):
+        if ray_job is not None and should_replace(job, before, ray_job):
             await RayJobs(self.api, self.settings).delete(ray_job)
         await self._suspend_in_queue(job, observed.workloads)
         again = requeue_after(job, status, observed, self.api.now)

@@ -21,15 +21,15 @@ Source = tuple[str, str]
 def event_sources(ray_job: Object, pods: Sequence[Object]) -> dict[Source, Sequence[str]]:
     """Objects whose Events may explain why the job's next object does not exist yet, each with prefixes of the relevant
     reasons. Empty if nothing is being created. Events of earlier steps are irrelevant."""
-    name, ray = ray_job["metadata"]["name"], ray_job.get("status", {})
-    deployment, cluster = ray.get("jobDeploymentStatus"), ray.get("rayClusterName", "")
-    current = [pod for pod in pods if is_current(pod, ray)]
+    name, ray_status = ray_job["metadata"]["name"], ray_job.get("status", {})
+    deployment, cluster = ray_status.get("jobDeploymentStatus"), ray_status.get("rayClusterName", "")
+    current = [pod for pod in pods if is_current(pod, ray_status)]
     of_ray = [pod for pod in current if "ray.io/node-type" in pod["metadata"].get("labels", {})]
     if deployment == "Initializing" and not of_ray:
         return {("RayJob", name): ["FailedToCreateRayCluster"], ("RayCluster", cluster): ["FailedToCreate", "Invalid"]}
     if deployment == "Initializing" and all(map(is_ready, of_ray)):
         return {("RayJob", name): ["FailedToCreateRayJobSubmitter"]}
-    ran = ray.get("jobStatus", "")
+    ran = ray_status.get("jobStatus", "")
     if deployment == "Running" and ran not in STARTED_JOB_STATUSES:
         of_ray_job = [] if ran else ["FailedToCreateService", "FailedToUpdateService"]
         of_job = ["FailedCreate"] if len(current) == len(of_ray) else []

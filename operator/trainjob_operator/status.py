@@ -19,15 +19,15 @@ from trainjob_operator.refusals import refusals, unexplained_wait
 from trainjob_operator.render import storage_of
 from trainjob_operator.snapshot import workers_of
 from trainjob_operator.verdict import (
-    LOST_HEAD,
+    HEAD_TIMEOUT,
     Object,
     Observed,
     Verdict,
-    attempt_of_replacement,
     failure_message,
     is_current,
-    is_replaced,
     ray_pods,
+    replacement_attempt,
+    should_replace,
     verdict_of,
 )
 
@@ -46,11 +46,11 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         conditions = with_generation(before.conditions, generation)
         return before.model_copy(update={"observed_generation": generation, "conditions": conditions})
     ray_job = observed.ray_job or {}
-    ray: Object = ray_job.get("status", {})
+    ray_status: Object = ray_job.get("status", {})
     verdict = verdict_of(job, before, observed)
     start = _start_time(job, before, verdict, observed, now)
-    pods = [pod for pod in observed.pods if is_current(pod, ray)]
-    cluster = ray.get("rayClusterName") or None
+    pods = [pod for pod in observed.pods if is_current(pod, ray_status)]
+    cluster = ray_status.get("rayClusterName") or None
     waiting = _waiting_reasons(verdict, pods, observed, now)
     by_deadline = deadline_verdict(job, start, before, observed, now) if _has_deadlines(verdict) else None
     verdict = by_deadline or verdict
@@ -66,7 +66,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         interruptions = update_interruptions(before, verdict.reason, cluster, workers, pods, now)
     if verdict.reason == "Training":
         verdict = replace(verdict, message="; ".join(_training_messages(job, before.training, interruptions)))
-    is_over = verdict.reason in (*DEADLINE_REASONS, LOST_HEAD)
+    is_over = verdict.reason in (*DEADLINE_REASONS, HEAD_TIMEOUT)
     if waiting and verdict.phase in ("Pending", "Starting", "Retrying") and not is_over:
         first = waiting[0]
         verdict = Verdict(verdict.phase, first.reason, waiting_message(first))
@@ -81,12 +81,14 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         start_time=start,
         completion_time=min(verdict.at or now, now) if final else None,
         attempt=(
-            attempt_of_replacement(before) if not final and is_replaced(job, before, ray_job) else _attempt(ray, before)
+            replacement_attempt(before)
+            if not final and should_replace(job, before, ray_job)
+            else _attempt(ray_status, before)
         ),
         ray_job_name=ray_job.get("metadata", {}).get("name", before.ray_job_name),
         ray_cluster_name=cluster,
         head_pod_uid=head_uid(pods, cluster, before),
-        dashboard_url=ray.get("dashboardURL") or None,
+        dashboard_url=ray_status.get("dashboardURL") or None,
         storage=storage_of(observed.ray_job) or before.storage,
         workers=workers,
         waiting_since=(before.waiting_since or now) if _is_waiting(verdict) else None,
@@ -155,9 +157,9 @@ def _start_time(
     return add_clamped(before.start_time, now - since)
 
 
-def _attempt(ray: Object, before: TrainJobStatus) -> int:
+def _attempt(ray_status: Object, before: TrainJobStatus) -> int:
     """The number of the current attempt. KubeRay counts failures; the last one is not followed by an attempt."""
-    failed, is_over = ray.get("failed", 0), ray.get("jobDeploymentStatus") == "Failed"
+    failed, is_over = ray_status.get("failed", 0), ray_status.get("jobDeploymentStatus") == "Failed"
     return max(before.attempt or 1, failed if is_over else failed + 1)
 
 

@@ -1,23 +1,20 @@
 """A job's phase and reason: a pure function of its objects in the cluster."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
-from typing import Any
 
 from trainjob.api import TrainJob
 from trainjob.api.names import SUBMITTER_CONTAINER
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import Phase, TrainJobStatus
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.head import FIRST_REPORT, head_loss, parse_time, ran_out_of_memory
+from trainjob_operator.head import FIRST_REPORT, Object, head_loss, parse_time, ran_out_of_memory
 from trainjob_operator.names import QUEUE_LABEL
 from trainjob_operator.queues import queue_message
 from trainjob_operator.render import has_failed_for_good
-
-Object = Mapping[str, Any]
 
 DELETING = "Deleting"
 """The reason of a TrainJob that is being deleted and gets no new RayJob."""
@@ -26,7 +23,7 @@ RAY_JOB_DELETING = "RayJobDeleting"
 """The reason of a TrainJob that waits for the deletion of a RayJob, its own or that of an earlier TrainJob of its
 name."""
 
-LOST_HEAD = "JobStatusCheckTimeoutExceeded"
+HEAD_TIMEOUT = "JobStatusCheckTimeoutExceeded"
 """KubeRay's reason for the end of a RayJob whose head has not answered for five minutes. Whatever its backoffLimit,
 KubeRay 1.7 does not retry it, so the operator replaces it by another RayJob."""
 
@@ -99,9 +96,9 @@ def has_finished(training: TrainingStatus | None) -> bool:
     return training is not None and training.stage == "Finished"
 
 
-def has_reported(training: TrainingStatus | None, ray: Object) -> bool:
+def has_reported(training: TrainingStatus | None, ray_status: Object) -> bool:
     """Whether a driver of the current attempt has reported. A failure that may be retried does not count."""
-    started = parse_time(ray.get("startTime"))
+    started = parse_time(ray_status.get("startTime"))
     if training is None or training.updated_time is None or started is None:
         return False
     if training.failure is not None and training.failure.retryable:
@@ -109,22 +106,21 @@ def has_reported(training: TrainingStatus | None, ray: Object) -> bool:
     return training.updated_time >= started + FIRST_REPORT
 
 
-def is_current(pod: Object, ray: Object) -> bool:
+def is_current(pod: Object, ray_status: Object) -> bool:
     """Whether a pod belongs to the current attempt: to its RayCluster or its submitter."""
     cluster = pod["metadata"].get("labels", {}).get("ray.io/cluster")
-    return cluster is None or cluster == ray.get("rayClusterName")
+    return cluster is None or cluster == ray_status.get("rayClusterName")
 
 
 def _ray_job_verdict(job: TrainJob, before: TrainJobStatus, ray_job: Object, observed: Observed) -> Verdict:
     """The verdict from KubeRay's status. The deployment status has priority, as the job status lags behind."""
-    training, ray = before.training, ray_job.get("status", {})
-    deployment, ran = ray.get("jobDeploymentStatus", ""), ray.get("jobStatus", "")
-    retrying = ray.get("failed", 0) > 0
+    training, ray_status = before.training, ray_job.get("status", {})
+    deployment = ray_status.get("jobDeploymentStatus", "")
     if deployment == "Complete":
-        return _completed_verdict(training, ran, ray, observed.pods)
+        return _completed_verdict(training, ray_status, observed.pods)
     if deployment in ("Failed", "ValidationFailed"):
-        failed = _failed_verdict(training, ray, ray.get("reason") or deployment, observed.pods)
-        return replace(failed, phase="Retrying", at=None) if is_replaced(job, before, ray_job) else failed
+        failed = _failed_verdict(training, ray_status, ray_status.get("reason") or deployment, observed.pods)
+        return replace(failed, phase="Retrying", at=None) if should_replace(job, before, ray_job) else failed
     if "deletionTimestamp" in ray_job["metadata"]:
         if observed.error is not None and observed.error.reason == DELETING:
             return Verdict("Pending", DELETING)
@@ -134,77 +130,83 @@ def _ray_job_verdict(job: TrainJob, before: TrainJobStatus, ray_job: Object, obs
     if deployment in ("Suspending", "Suspended"):
         return Verdict("Pending", "Resuming")
     if deployment == "Retrying":
-        reason = ray.get("reason") or "Failed"
-        return Verdict("Retrying", reason, _failed_verdict(training, ray, reason, observed.pods).message)
-    if deployment == "Running" and ran in ("SUCCEEDED", "FAILED", "STOPPED"):
-        failed = _failed_verdict(training, ray, "AppFailed", observed.pods) if ran == "FAILED" else None
-        return Verdict("Running", "Finishing", failed.message if failed else "")
-    has_run = ran == "RUNNING" or before.reason in ("Training", "HeadLost")
-    if deployment == "Running" and has_run and (loss := head_loss(_current_heads(observed.pods, ray), before, ray)):
-        return Verdict("Retrying", "HeadLost", f"{loss}; the driver will continue from the latest checkpoint")
-    if deployment == "Running" and (ran == "RUNNING" or has_reported(training, ray)):
-        return Verdict("Running", "Training")
+        reason = ray_status.get("reason") or "Failed"
+        return Verdict("Retrying", reason, _failed_verdict(training, ray_status, reason, observed.pods).message)
     if deployment == "Running":
-        message = "; ".join(filter(None, ["waiting for the driver to start", _submitter_error(observed.pods)]))
-        return Verdict("Retrying" if retrying else "Starting", "PodsReady", message)
-    if retrying:
+        return _running_verdict(before, ray_status, observed.pods)
+    if ray_status.get("failed", 0) > 0:
         return Verdict("Retrying", "PodsStarting", _next_attempt_message(before))
     return Verdict("Pending", "PodsStarting" if deployment else "Created")
 
 
-def is_replaced(job: TrainJob, before: TrainJobStatus, ray_job: Object) -> bool:
-    """Whether the operator replaces a RayJob that KubeRay has ended and does not retry."""
-    ray = ray_job.get("status", {})
-    is_lost = (ray.get("jobDeploymentStatus"), ray.get("reason")) == ("Failed", LOST_HEAD)
-    is_retried = attempt_of_replacement(before) <= 1 + job.spec.retries and not has_failed_for_good(before.training)
-    return is_lost and is_retried
+def _running_verdict(before: TrainJobStatus, ray_status: Object, pods: Sequence[Object]) -> Verdict:
+    """The verdict of a RayJob whose RayCluster runs."""
+    training, job_status = before.training, ray_status.get("jobStatus", "")
+    if job_status in ("SUCCEEDED", "STOPPED"):
+        return Verdict("Running", "Finishing")
+    if job_status == "FAILED":
+        return Verdict("Running", "Finishing", _failed_verdict(training, ray_status, "AppFailed", pods).message)
+    has_run = job_status == "RUNNING" or before.reason in ("Training", "HeadLost")
+    if has_run and (loss := head_loss(_current_heads(pods, ray_status), before, ray_status)):
+        return Verdict("Retrying", "HeadLost", f"{loss}; the driver will continue from the latest checkpoint")
+    if job_status == "RUNNING" or has_reported(training, ray_status):
+        return Verdict("Running", "Training")
+    message = "; ".join(filter(None, ["waiting for the driver to start", _submitter_error(pods)]))
+    return Verdict("Retrying" if ray_status.get("failed", 0) > 0 else "Starting", "PodsReady", message)
 
 
-def attempt_of_replacement(before: TrainJobStatus) -> int:
-    """The number of the attempt that a RayJob which replaces another is. The status may show it already."""
-    return (before.attempt or 1) + (before.reason != LOST_HEAD)
+def should_replace(job: TrainJob, before: TrainJobStatus, ray_job: Object) -> bool:
+    """Whether the operator must replace a RayJob that KubeRay has ended and does not retry."""
+    ray_status = ray_job.get("status", {})
+    has_timed_out = (ray_status.get("jobDeploymentStatus"), ray_status.get("reason")) == ("Failed", HEAD_TIMEOUT)
+    may_retry = replacement_attempt(before) <= 1 + job.spec.retries and not has_failed_for_good(before.training)
+    return has_timed_out and may_retry
+
+
+def replacement_attempt(before: TrainJobStatus) -> int:
+    """The number of the attempt that a replacement of the current RayJob makes. The status may show it already."""
+    return (before.attempt or 1) + (before.reason != HEAD_TIMEOUT)
 
 
 def _next_attempt_message(before: TrainJobStatus) -> str:
     """A message about the end of the last attempt, which KubeRay forgets when it starts the next one."""
-    next_one = "; the next attempt is starting"
-    tells_end = before.reason in ("Finishing", "PreRunningDeadlineExceeded") or (
+    ending = "; the next attempt is starting"
+    describes_end = before.reason in ("Finishing", "PreRunningDeadlineExceeded") or (
         before.phase == "Retrying" and not before.waiting
     )
-    why = before.message if tells_end and before.message else "an attempt failed"
-    return why.partition(next_one)[0] + next_one  # a list of unreadable objects may follow
+    why = before.message if describes_end and before.message else "an attempt failed"
+    return why.partition(ending)[0] + ending  # a list of unreadable objects may follow
 
 
-def _completed_verdict(training: TrainingStatus | None, ran: str, ray: Object, pods: Sequence[Object]) -> Verdict:
+def _completed_verdict(training: TrainingStatus | None, ray_status: Object, pods: Sequence[Object]) -> Verdict:
     """The verdict of a RayJob that is Complete. SUCCEEDED overrides a reported failure, which is from an earlier
     attempt."""
-    match ran:
+    end = parse_time(ray_status.get("endTime"))
+    match ray_status.get("jobStatus", ""):
         case "SUCCEEDED":
-            return Verdict("Succeeded", "Succeeded", ray.get("message", ""), parse_time(ray.get("endTime")))
+            return Verdict("Succeeded", "Succeeded", ray_status.get("message", ""), end)
         case "STOPPED" if not has_failed_for_good(training):
-            return Verdict("Failed", "Stopped", "the Ray job was stopped from outside", parse_time(ray.get("endTime")))
+            return Verdict("Failed", "Stopped", "the Ray job was stopped from outside", end)
         case _:
-            return _failed_verdict(training, ray, ray.get("reason") or "Failed", pods)
+            return _failed_verdict(training, ray_status, ray_status.get("reason") or "Failed", pods)
 
 
-def _failed_verdict(training: TrainingStatus | None, ray: Object, reason: str, pods: Sequence[Object]) -> Verdict:
+def _failed_verdict(
+    training: TrainingStatus | None, ray_status: Object, reason: str, pods: Sequence[Object]
+) -> Verdict:
     """The verdict of a failed attempt, with the trainer's own message if it is about this failure."""
-    message = ray.get("message", "")
-    lost = any(map(ran_out_of_memory, _current_heads(pods, ray))) and reason in (
-        "AppFailed",
-        "Failed",
-        "SubmissionFailed",
-    )
-    if lost or _KILLED.search(message):
-        message = f"the driver was killed, usually because the head pod ran out of memory: {message}"
+    message = ray_status.get("message", "")
     is_unspecific = reason in ("AppFailed", "Failed")
+    head_was_killed = any(map(ran_out_of_memory, _current_heads(pods, ray_status)))
+    if (head_was_killed and (is_unspecific or reason == "SubmissionFailed")) or _KILLED.search(message):
+        message = f"the driver was killed, usually because the head pod ran out of memory: {message}"
     if training is not None and training.failure is not None and (is_unspecific or has_failed_for_good(training)):
         reason, message = "TrainingFailed", failure_message(training.failure)
     elif is_unspecific and not message:
         message = "the RayJob failed without a message from the driver or KubeRay"
     elif reason == "SubmissionFailed":
         message = "; ".join(filter(None, [_submitter_error(pods), message]))
-    return Verdict("Failed", reason, message, parse_time(ray.get("endTime")))
+    return Verdict("Failed", reason, message, parse_time(ray_status.get("endTime")))
 
 
 def _submitter_error(pods: Sequence[Object]) -> str:
@@ -215,8 +217,8 @@ def _submitter_error(pods: Sequence[Object]) -> str:
         if container["name"] != SUBMITTER_CONTAINER or not ended.get("exitCode"):
             continue
         last_line = (ended.get("message", "").strip().splitlines() or [f"exit code {ended['exitCode']}"])[-1]
-        image, own = container.get("image"), version("trainjob")
-        hint = f"; the image {image} has no trainjob, or an older one than the operator's, {own}"
+        image, operators = container.get("image"), version("trainjob")
+        hint = f"; the image {image} has no trainjob, or an older one than the operator's, {operators}"
         return f"the submitter pod failed: {last_line}{hint if _NO_SUBMITTER.search(last_line) else ''}"
     return ""
 
@@ -251,5 +253,5 @@ def ray_pods(pods: Sequence[Object], kind: str) -> list[Object]:
     return [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/node-type") == kind]
 
 
-def _current_heads(pods: Sequence[Object], ray: Object) -> list[Object]:
-    return [pod for pod in ray_pods(pods, "head") if is_current(pod, ray)]
+def _current_heads(pods: Sequence[Object], ray_status: Object) -> list[Object]:
+    return [pod for pod in ray_pods(pods, "head") if is_current(pod, ray_status)]

@@ -15,7 +15,7 @@ WORKER_RESOURCE = "trainjob_worker"
 
 JOB_FOLDER = "/etc/trainjob"
 """The folder with the TrainJob in the head pod."""
-LEAVING = "/dev/shm/trainjob-leaving"
+LEAVING_FILE = "/dev/shm/trainjob-leaving"
 """A file that exists in a worker pod that is about to stop."""
 STORAGE_PATH = "/mnt/storage"
 """The mount path of storage's PersistentVolumeClaim in every pod."""

@@ -23,7 +23,7 @@ class Dropped(StrictModel):
     rows: int
     """The number of rows."""
     first: list[str]
-    """File and row of the first ones."""
+    """Files and numbers of the first of these rows."""
 
 
 class SetProfile(StrictModel):
@@ -95,18 +95,17 @@ class DataProfile(StrictModel):
         return sorted(self._remarks(), key=lambda remark: not remark.is_severe)
 
     def _remarks(self) -> Iterator[Remark]:
-        for name, found in self.sets.items():
-            yield from _overlap(name, found)
-        for name, found in self.sets.items():
-            yield from _dropped(name, found)
-            if found.contradictions:
-                yield Remark(
-                    f"{_part(found.contradictions, found.rows)} of the {name} rows equal others with another label"
-                )
-            if found.duplicates:
-                yield Remark(f"{_part(found.duplicates, found.rows)} of the {name} rows are duplicates")
-            if found.empty:
-                yield Remark(f"{_part(found.empty, found.rows)} of the {name} rows have no text")
+        for name, profile in self.sets.items():
+            yield from _overlap(name, profile)
+        for name, profile in self.sets.items():
+            yield from _dropped(name, profile)
+            for rows, problem in (
+                (profile.contradictions, "equal others with another label"),
+                (profile.duplicates, "are duplicates"),
+                (profile.empty, "have no text"),
+            ):
+                if rows:
+                    yield Remark(f"{_count_and_share(rows, profile.rows)} of the {name} rows {problem}")
         if self.cut_share is not None and self.cut_share >= MANY_CUT:
             yield Remark(
                 f"about {_percent(self.cut_share)} of the training texts are longer than maxLength and are cut"
@@ -120,23 +119,23 @@ class DataProfile(StrictModel):
         yield from map(Remark, self.notes)
 
 
-def _overlap(name: str, found: SetProfile) -> Iterator[Remark]:
-    if not found.in_training:
+def _overlap(name: str, profile: SetProfile) -> Iterator[Remark]:
+    if not profile.in_training:
         return
-    share = f"{_part(found.in_training, found.rows)} of the {name} rows are among the training rows"
-    if found.in_training >= INVALID_SHARE * found.rows:
+    share = f"{_count_and_share(profile.in_training, profile.rows)} of the {name} rows are among the training rows"
+    if profile.in_training >= INVALID_SHARE * profile.rows:
         yield Remark(f"{share}: its scores say nothing about new rows; remove these rows from one of the two", True)
     else:
         yield Remark(f"{share}, which makes its scores too good")
 
 
-def _dropped(name: str, found: SetProfile) -> Iterator[Remark]:
-    for each in found.dropped:
+def _dropped(name: str, profile: SetProfile) -> Iterator[Remark]:
+    for each in profile.dropped:
         count = "1 row" if each.rows == 1 else f"{each.rows:,} rows"
-        yield Remark(f"dropped {count} of {name}: {each.reason} ({_shown(each)})")
-    dropped = sum(each.rows for each in found.dropped)
-    if found.source_rows is not None and dropped > MANY_DROPPED * found.source_rows:
-        share = f"{_part(dropped, found.source_rows)} of the {name} rows were dropped"
+        yield Remark(f"dropped {count} of {name}: {each.reason} ({_locations(each)})")
+    dropped = sum(each.rows for each in profile.dropped)
+    if profile.source_rows is not None and dropped > MANY_DROPPED * profile.source_rows:
+        share = f"{_count_and_share(dropped, profile.source_rows)} of the {name} rows were dropped"
         if name == "unlabelled":
             yield Remark(f"{share}: correct them, so that the model learns from them, too")
         else:
@@ -145,13 +144,12 @@ def _dropped(name: str, found: SetProfile) -> Iterator[Remark]:
             )
 
 
-def _shown(dropped: Dropped) -> str:
-    """The locations of the first ones."""
+def _locations(dropped: Dropped) -> str:
     more = dropped.rows - len(dropped.first)
     return "; ".join(dropped.first) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _part(count: int, total: int) -> str:
+def _count_and_share(count: int, total: int) -> str:
     return f"{count:,} ({_percent(count / total)})"
 
 

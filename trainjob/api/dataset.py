@@ -15,13 +15,15 @@ Unique = Field(json_schema_extra={"uniqueItems": True})
 MOST_URIS = 1000
 
 
-def _refuse_twice(uris: list[str]) -> list[str]:
+def _refuse_duplicates(uris: list[str]) -> list[str]:
     if twice := next((uri for uri, count in Counter(uris).items() if count > 1), None):
         raise PydanticCustomError("twice", "names {uri} twice", {"uri": without_secrets(twice)})
     return uris
 
 
-DataURIs = Annotated[list[DataURI], Unique, Field(min_length=1, max_length=MOST_URIS), AfterValidator(_refuse_twice)]
+DataURIs = Annotated[
+    list[DataURI], Unique, Field(min_length=1, max_length=MOST_URIS), AfterValidator(_refuse_duplicates)
+]
 
 
 class Source(OneOf):
@@ -134,32 +136,28 @@ class Dataset(StrictModel):
         return self
 
     def _conflicts(self) -> Iterator[tuple[str, str]]:
-        texts, second = self.text or [], self.text_pair or []
+        texts, second_texts, features = self.text or [], self.text_pair or [], self.features or []
         if (self.prompt is None) != (self.completion is None):
             yield "completion", "prompt and completion must be set together"
         if self.prompt is not None and self.prompt == self.completion:
             yield "completion", "must not be the same column as prompt"
-        pair = self.prompt is not None or self.completion is not None
-        if self.messages is not None and (pair or self.text is not None):
+        has_prompts = self.prompt is not None or self.completion is not None
+        if self.messages is not None and (has_prompts or self.text is not None):
             yield "messages", "cannot be set together with text, prompt and completion"
-        if pair and self.text is not None:
+        if has_prompts and self.text is not None:
             yield "text", "cannot be set together with prompt and completion"
-        for field, names in (("text", texts), ("textPair", second)):
+        for field, names in (("text", texts), ("textPair", second_texts)):
             if twice := next((name for name in names if names.count(name) > 1), None):
                 yield field, f"names the column {twice} twice"
-        if both := next((name for name in second if name in texts), None):
+        if both := next((name for name in second_texts if name in texts), None):
             yield "textPair", f"must not name the column {both}, which is in text"
         if self.image is not None and self.image == self.label:
             yield "image", "must not be the same column as label"
-        if self.label is not None and (self.label in (self.features or []) or self.label in (self.columns or {})):
+        read_columns = {"features": features, "columns": self.columns or {}, "text": texts, "textPair": second_texts}
+        if field := next((field for field, names in read_columns.items() if self.label in names), None):
             yield (
-                "features" if self.label in (self.features or []) else "columns",
+                field,
                 f"must not include the label's column, {self.label}: a model that reads the answer learns nothing",
             )
         if self.label is not None and self.labels is not None:
             yield "labels", "cannot be set together with label"
-        if self.label in texts or self.label in second:
-            yield (
-                "text" if self.label in texts else "textPair",
-                f"must not include the label's column, {self.label}: a model that reads the answer learns nothing",
-            )

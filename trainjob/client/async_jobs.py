@@ -61,7 +61,7 @@ class AsyncJob(JobState):
 
     async def refresh(self) -> "AsyncJob":
         """Reads the job again. Raises NoSuchJob if it is gone."""
-        self._found = await asyncio.to_thread(self._cluster.job, self.name, self.namespace)
+        self._job = await asyncio.to_thread(self._cluster.job, self.name, self.namespace)
         return self
 
     async def wait(self, timeout: float | None = None, on_progress: OnProgress = lambda _: None) -> "AsyncJob":
@@ -70,10 +70,10 @@ class AsyncJob(JobState):
 
         Raises JobFailed, JobTimeout after `timeout` seconds, and NoSuchJob if the job is deleted meanwhile.
         """
-        cluster, show = self._cluster.apart(), live_display()
-        async with aclosing(_in_thread(cluster, lambda: until_success(cluster, self._found, timeout))) as states:
+        cluster, show = Cluster(self._cluster.connection.another()), live_display()
+        async with aclosing(_in_thread(cluster, lambda: until_success(cluster, self._job, timeout))) as states:
             async for found in states:
-                self._found = found
+                self._job = found
                 show(self._repr_html_())
                 if self.status.training is not None:
                     on_progress(self.status.training)
@@ -82,15 +82,15 @@ class AsyncJob(JobState):
     async def logs(self, follow: bool = False) -> AsyncGenerator[str]:
         """The lines of the driver's log, with what rank 0 prints. With `follow`, continues until the job ends. Without
         the driver's pod, rank 0's log in the run's folder."""
-        cluster = self._cluster.apart()
-        async with aclosing(_in_thread(cluster, lambda: log_lines(cluster, self._found, follow))) as lines:
+        cluster = Cluster(self._cluster.connection.another())
+        async with aclosing(_in_thread(cluster, lambda: log_lines(cluster, self._job, follow))) as lines:
             async for line in lines:
                 yield line
 
     async def run(self) -> Run:
         """The job's run in its storage. Raises UserError if there is none yet. A volume is read by
         a pod, which is deleted when this process ends."""
-        return Run(await asyncio.to_thread(started_run, self._cluster, self._found))
+        return Run(await asyncio.to_thread(started_run, self._cluster, self._job))
 
     async def metrics(self) -> "pd.DataFrame":
         """The metrics of each step and each epoch, one row each; the column `kind` tells them apart."""
@@ -110,21 +110,21 @@ class AsyncJob(JobState):
                 raise UserError("the copy was cancelled; the same call continues it")
 
         try:
-            return await asyncio.to_thread(pull, self._cluster, self._found, folder, what, stop_if_cancelled)
+            return await asyncio.to_thread(pull, self._cluster, self._job, folder, what, stop_if_cancelled)
         finally:
             is_cancelled.set()
 
     async def suspend(self) -> None:
         """Deletes the job's pods until it is resumed."""
-        self._found = await asyncio.to_thread(self._cluster.suspend, self._found, True)
+        self._job = await asyncio.to_thread(self._cluster.suspend, self._job, True)
 
     async def resume(self) -> None:
         """Continues a suspended job from its latest checkpoint."""
-        self._found = await asyncio.to_thread(self._cluster.suspend, self._found, False)
+        self._job = await asyncio.to_thread(self._cluster.suspend, self._job, False)
 
     async def delete(self) -> None:
         """Deletes the job with its pods. Its storage stays."""
-        await asyncio.to_thread(self._cluster.delete, self._found)
+        await asyncio.to_thread(self._cluster.delete, self._job)
 
 
 async def _in_thread(cluster: Cluster, begin: Callable[[], Iterator[_Item]]) -> AsyncGenerator[_Item]:

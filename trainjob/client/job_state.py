@@ -9,7 +9,7 @@ from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.client.folders import started_run
 from trainjob.client.live import progress_html
 from trainjob.client.runs import TrainJobSource, as_document
-from trainjob.cluster import Job as Found
+from trainjob.cluster import Job as ClusterJob
 from trainjob.cluster import JobFailed, JobTimeout
 from trainjob.runs.files import Part
 
@@ -24,35 +24,35 @@ except ModuleNotFoundError as error:
 class JobState:
     """A TrainJob on a cluster, as it was when it was last read. A notebook shows it with its progress."""
 
-    def __init__(self, cluster: Cluster, found: Found) -> None:
-        self._cluster, self._found = cluster, found
+    def __init__(self, cluster: Cluster, found: ClusterJob) -> None:
+        self._cluster, self._job = cluster, found
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name} in {self.namespace}: {self._found.phase_and_reason}>"
+        return f"<{type(self).__name__} {self.name} in {self.namespace}: {self._job.phase_and_reason}>"
 
     @property
     def name(self) -> str:
-        return self._found.name
+        return self._job.name
 
     @property
     def namespace(self) -> str:
-        return self._found.namespace
+        return self._job.namespace
 
     @property
     def status(self) -> TrainJobStatus:
-        return self._found.status
+        return self._job.status
 
     @property
     def has_ended(self) -> bool:
         """Whether the job has succeeded or failed."""
-        return self._found.has_ended
+        return self._job.has_ended
 
     def _repr_html_(self) -> str:
-        title = f"<b>{escape(self.name)}</b> in {escape(self.namespace)}: {escape(self._found.phase_and_reason)}"
+        title = f"<b>{escape(self.name)}</b> in {escape(self.namespace)}: {escape(self._job.phase_and_reason)}"
         return progress_html(title, [self.status.message or ""], self.status.training)
 
 
-def submit(cluster: Cluster, job: TrainJobSource, overrides: Sequence[str]) -> Found:
+def submit(cluster: Cluster, job: TrainJobSource, overrides: Sequence[str]) -> ClusterJob:
     """Checks a TrainJob and applies it, with the other objects of its file. Raises InvalidDocument."""
     from trainjob.api.manifest import is_train_job, load_manifest, manifest_of
 
@@ -62,10 +62,10 @@ def submit(cluster: Cluster, job: TrainJobSource, overrides: Sequence[str]) -> F
         documents = manifest_of(as_document(job), overrides)
     applied = [cluster.apply(document).document for document in documents]
     [submitted] = filter(is_train_job, applied)
-    return Found(submitted)
+    return ClusterJob(submitted)
 
 
-def until_success(cluster: Cluster, job: Found, timeout: float | None) -> Iterator[Found]:
+def until_success(cluster: Cluster, job: ClusterJob, timeout: float | None) -> Iterator[ClusterJob]:
     """Yields the job, and again whenever it changes, until it has succeeded. Raises JobFailed, JobTimeout after
     `timeout` seconds, and NoSuchJob."""
     last = job
@@ -79,7 +79,7 @@ def until_success(cluster: Cluster, job: Found, timeout: float | None) -> Iterat
         raise JobTimeout(f"{last.name} has not ended within {timeout:g} s ({last.phase_and_reason})")
 
 
-def log_lines(cluster: Cluster, job: Found, follow: bool) -> Iterator[str]:
+def log_lines(cluster: Cluster, job: ClusterJob, follow: bool) -> Iterator[str]:
     """The lines of the driver's log or, without the driver's pod, of rank 0's log in the run's folder."""
     from trainjob.cluster.driver_log import driver_lines
     from trainjob.runs.logs import RankLog, attempt_folder, chosen_attempt
@@ -96,7 +96,7 @@ def log_lines(cluster: Cluster, job: Found, follow: bool) -> Iterator[str]:
 
 def pull(
     cluster: Cluster,
-    job: Found,
+    job: ClusterJob,
     folder: str | PathLike[str] | None,
     what: Part,
     on_progress: Callable[[int, int], None],

@@ -50,7 +50,7 @@ class Job(JobState):
 
     def refresh(self) -> "Job":
         """Reads the job again. Raises NoSuchJob if it is gone."""
-        self._found = self._cluster.job(self.name, self.namespace)
+        self._job = self._cluster.job(self.name, self.namespace)
         return self
 
     def wait(self, timeout: float | None = None, on_progress: OnProgress = lambda _: None) -> "Job":
@@ -60,8 +60,8 @@ class Job(JobState):
         Raises JobFailed, JobTimeout after `timeout` seconds, and NoSuchJob if the job is deleted meanwhile.
         """
         show = live_display()
-        for found in until_success(self._cluster, self._found, timeout):
-            self._found = found
+        for found in until_success(self._cluster, self._job, timeout):
+            self._job = found
             show(self._repr_html_())
             if self.status.training is not None:
                 on_progress(self.status.training)
@@ -70,12 +70,12 @@ class Job(JobState):
     def logs(self, follow: bool = False) -> Iterator[str]:
         """The lines of the driver's log, with what rank 0 prints. With `follow`, continues until the job ends. Without
         the driver's pod, rank 0's log in the run's folder."""
-        return log_lines(self._cluster, self._found, follow)
+        return log_lines(self._cluster, self._job, follow)
 
     def run(self) -> Run:
         """The job's run in its storage. Raises UserError if there is none yet. A volume is read by
         a pod, which is deleted when this process ends."""
-        return Run(started_run(self._cluster, self._found))
+        return Run(started_run(self._cluster, self._job))
 
     def metrics(self) -> "pd.DataFrame":
         """The metrics of each step and each epoch, one row each; the column `kind` tells them apart."""
@@ -88,16 +88,16 @@ class Job(JobState):
     def pull(self, folder: str | PathLike[str] | None = None, what: Part = "model") -> Path:
         """Copies the model, the report or all files of the run into a folder, by default one of the job's name, and
         returns the folder. See `trainjob.runs.pull`."""
-        return pull(self._cluster, self._found, folder, what, lambda *_: None)
+        return pull(self._cluster, self._job, folder, what, lambda *_: None)
 
     def suspend(self) -> None:
         """Deletes the job's pods until it is resumed."""
-        self._found = self._cluster.suspend(self._found, True)
+        self._job = self._cluster.suspend(self._job, True)
 
     def resume(self) -> None:
         """Continues a suspended job from its latest checkpoint."""
-        self._found = self._cluster.suspend(self._found, False)
+        self._job = self._cluster.suspend(self._job, False)
 
     def delete(self) -> None:
         """Deletes the job with its pods. Its storage stays."""
-        self._cluster.delete(self._found)
+        self._cluster.delete(self._job)

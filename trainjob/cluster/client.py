@@ -50,10 +50,6 @@ class Client:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    def apart(self) -> "Client":
-        """The same with a connection of its own, which can be interrupted by itself."""
-        return Client(self.connection.apart())
-
     @property
     def namespace(self) -> str:
         """The default namespace."""

@@ -49,7 +49,7 @@ class Connection:
         self._streams: set[BaseHTTPResponse] = set()
         self._is_interrupted = False
 
-    def apart(self) -> "Connection":
+    def another(self) -> "Connection":
         """Another connection to the same API server, which can be interrupted by itself."""
         return Connection(self._client, self.namespace)
 

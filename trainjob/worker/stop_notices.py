@@ -1,4 +1,4 @@
-"""Notices that the workers are to stop: when one rank is told to, all ranks stop after the same step."""
+"""Stops the workers together: when one rank receives a stop notice, all ranks stop after the same step."""
 
 import os
 from collections import deque
@@ -6,21 +6,21 @@ from collections.abc import Callable
 
 import torch
 
-from trainjob.api.cluster import LEAVING
+from trainjob.api.cluster import LEAVING_FILE
 from trainjob.launch.fast.ray_internals import is_announced
 
 STEPS_BEHIND = 1
-"""How many steps later a GPU's sum is read, so that no rank waits for it."""
+"""The delay, in steps, after which a GPU's sum is read, so that no rank waits for it."""
 
 
 def is_told_to_stop() -> bool:
     """Whether this worker's pod is about to go, or Ray has announced that it will restart the workers."""
-    return is_leaving() or is_announced()
+    return pod_is_leaving() or is_announced()
 
 
-def is_leaving() -> bool:
+def pod_is_leaving() -> bool:
     """Whether this worker's pod is about to go."""
-    return os.path.exists(LEAVING)
+    return os.path.exists(LEAVING_FILE)
 
 
 class StopNotices:
@@ -35,7 +35,7 @@ class StopNotices:
         return torch.full((), float(self._is_told_to_stop()), device=device)
 
     def record(self, summed: torch.Tensor) -> None:
-        """Takes the sum over the ranks in this step."""
+        """Queues this step's sum over the ranks, to be read by `should_stop`."""
         event = None
         if summed.is_cuda:
             event = torch.cuda.Event()

@@ -45,7 +45,7 @@ from trainjob.worker.random_states import seed
 from trainjob.worker.rank_data import load_rank_data
 from trainjob.worker.scoring import Predicted
 from trainjob.worker.sharded_tensors import load_weights
-from trainjob.worker.stop_notices import is_leaving, is_told_to_stop
+from trainjob.worker.stop_notices import is_told_to_stop, pod_is_leaving
 
 
 def train_and_score(job: WorkerJob) -> Outcome | Stopped | None:
@@ -105,7 +105,7 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
 
 
 def _stopped(reporter: Reporter, sender: Sender | Direct | None) -> Stopped | None:
-    nodes = gather_on_rank_0(_own_node() if is_leaving() else None)
+    nodes = gather_on_rank_0(_own_node() if pod_is_leaving() else None)
     if nodes is None or sender is None:
         return None
     reporter.restarting()
