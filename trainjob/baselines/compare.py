@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -79,7 +80,7 @@ def _computed(
         write_predictions(run, name, stored)
         if baseline.save is not None:
             with scratch_folder() as folder:
-                baseline.save(fitted.preprocessor, folder)
+                baseline.save(replace(fitted.preprocessor, target=target.for_baselines()), folder)
                 write_variant(folder, run, name)
     except Exception as error:  # whatever it is, the training has succeeded and the other baselines may
         return Baseline(name=name, error=str(error) or type(error).__name__)

@@ -14,7 +14,7 @@ Variant = Annotated[
     typer.Option(
         metavar="NAME",
         help="Use this variant of the run's model: a smaller one, made by `trainjob compress`, or a baseline: "
-        "`lightgbm` or `linear`.",
+        "`lightgbm`, `linear` or `tfidf`.",
     ),
 ]
 Overrides = Annotated[

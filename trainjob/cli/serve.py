@@ -25,7 +25,7 @@ def serve(
     run: RunName,
     overrides: Overrides,
     variant: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A variant of the run's model, such as int8, lightgbm or linear.")
+        str | None, typer.Option(metavar="NAME", help="A variant of the run's model, such as int8, lightgbm or tfidf.")
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 means all addresses of this machine.")

@@ -67,6 +67,15 @@ class Target(Protocol):
         """The same target, completed with what its scores on the validation rows have chosen, such as thresholds."""
         return self
 
+    def for_baselines(self) -> "Target":
+        """The same target, which answers as its baselines do: not by what scores of the network have chosen."""
+        return self
+
+    @property
+    def problem_type(self) -> str:
+        """What the outputs of its baselines are, as in transformers: those of a softmax, or of sigmoids."""
+        return "single_label_classification"
+
     def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
         """The rows with a usable label in `column`, and these labels [n, ...]. `on_bad` is called for each other
         row."""

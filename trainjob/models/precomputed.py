@@ -48,7 +48,13 @@ class PrecomputedInput:
 class Precomputed(Classifier[nn.Identity]):
     """Passes on the outputs that PrecomputedInput has computed."""
 
-    problem_type = "single_label_classification"
+    def __init__(self, problem_type: str) -> None:
+        super().__init__(nn.Identity())
+        self._problem_type = problem_type
+
+    @property
+    def problem_type(self) -> str:
+        return self._problem_type
 
     def forward(self, outputs: Tensor) -> Tensor:
         return outputs
@@ -63,7 +69,7 @@ class Precomputed(Classifier[nn.Identity]):
 def precomputed(preprocessor: Preprocessor, compute: Compute) -> tuple[Precomputed, Preprocessor]:
     """The model whose outputs `compute` returns, and its preprocessor."""
     inputs: Any = PrecomputedInput(preprocessor.input, preprocessor.target.width, compute)
-    return Precomputed(nn.Identity()), Preprocessor(preprocessor.kind, inputs, preprocessor.target)
+    return Precomputed(preprocessor.target.problem_type), Preprocessor(preprocessor.kind, inputs, preprocessor.target)
 
 
 def as_matrix(table: Any) -> np.ndarray:

@@ -17,8 +17,15 @@ from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.errors import UserError
 from trainjob.kinds import KINDS
 from trainjob.kinds.registry import load_kind
-from trainjob.models import linear, onnx, trees
+from trainjob.models import linear, onnx, tfidf, trees
 from trainjob.models.trainable import Trainable
+
+_BASELINES = {
+    trees.MODEL_TYPE: trees.load_trees,
+    linear.MODEL_TYPE: linear.load_linear,
+    tfidf.MODEL_TYPE: tfidf.load_tfidf,
+}
+"""Loads a baseline that is kept as a variant, by the model_type of its config.json."""
 
 
 def build(model: Model, preprocessor: Preprocessor, *, as_stored: bool = False) -> Trainable[Any]:
@@ -95,10 +102,8 @@ def _model_in(
             if not (folder / name).is_file():
                 raise UserError(f"{folder} is not a trainjob model: it has no {name}")
         assert preprocessor is not None, "its file is there"
-        if model_type == trees.MODEL_TYPE:
-            return trees.load_trees(folder, preprocessor)
-        if model_type == linear.MODEL_TYPE:
-            return linear.load_linear(folder, preprocessor)
+        if load_baseline := _BASELINES.get(model_type):
+            return load_baseline(folder, preprocessor)
         is_graph = model_type == onnx.MODEL_TYPE
         module: Any = onnx.OnnxClassifier(folder) if is_graph else _saved(folder, preprocessor, only_to_answer)
         return module.eval(), preprocessor

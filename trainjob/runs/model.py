@@ -168,5 +168,8 @@ def _variant(run: Folder, name: str) -> Folder:
     if name in names:
         return run / VARIANTS / name
     if not names:
-        raise UserError(f"{run.uri} has no variants: make some with `trainjob compress {run.uri} --int8`")
+        raise UserError(
+            f"{run.uri} has no variants: make smaller models with `trainjob compress {run.uri} --int8`; "
+            f"`trainjob baseline {run.uri}` keeps the baselines tfidf, linear and lightgbm as variants"
+        )
     raise UserError(f"{run.uri} has no variant {name}; it has {', '.join(names)}")

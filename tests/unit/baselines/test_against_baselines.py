@@ -3,18 +3,24 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from baseline_runs import write_run
+from pyarrow.csv import read_csv
 from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
 from trainjob.baselines import rows
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.cli.app import app
+from trainjob.data import Fitted
 from trainjob.driver.baseline_comparison import compare_and_report as compared
-from trainjob.errors import DataError, Notice, StorageError
+from trainjob.errors import DataError, Notice, StorageError, UserError
+from trainjob.evaluate import evaluate
+from trainjob.models.tfidf import Tfidf
+from trainjob.predictor import Predictor
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.contents import read_contents
 from trainjob.runs.predictions import read_predictions
@@ -40,6 +46,49 @@ def test_the_model_is_compared_with_texts_baselines(tmp_path: Path, texts: Path)
     assert words.lead is not None
     assert (most.lead.verdict, words.lead.verdict) == ("better", "worse")
     assert read_contents(run).comparison == found
+
+
+def test_the_words_are_kept_as_a_variant_that_answers_as_in_the_report(tmp_path: Path, texts: Path) -> None:
+    job, run = write_run(tmp_path, "text", texts)
+    baselines: list[Any] = compare_with_baselines(job, run, ["tfidf"]).baselines
+    (words,) = baselines
+    assert (words.error, words.variant) == ("", True)
+    files = run.list("variants/tfidf")
+    assert {"config.json", "digests.json", "model.safetensors", "preprocessor.json", "vocabulary.txt"} <= set(files)
+    stored, predictor = read_predictions(run, "tfidf"), Predictor.load(run.uri, variant="tfidf")
+    answers = predictor.answers(read_csv(texts / "test.csv"))
+    assert answers["prediction"].to_pylist() == stored["prediction"].to_pylist()
+    np.testing.assert_allclose(answers["probability"].to_numpy(), stored["probability"].to_numpy(), atol=1e-6)
+    assert predictor.predict([]) == []
+    scores: Any = evaluate(run, str(texts / "test.csv"), "tfidf")
+    assert (scores.accuracy, scores.macro.f1) == (words.standing.accuracy.value, words.standing.f1.value)
+    result = CliRunner().invoke(app, ["predict", run.uri, "--text", "word", "--variant", "tfidf"])
+    assert result.exit_code == 0, result.output
+
+
+def test_words_that_do_not_fit_their_weights_are_a_damaged_model(tmp_path: Path, texts: Path) -> None:
+    job, run = write_run(tmp_path, "text", texts)
+    compare_with_baselines(job, run, ["tfidf"])
+    vocabulary = tmp_path / "run/variants/tfidf/vocabulary.txt"
+    vocabulary.write_text(vocabulary.read_text() + "\nanother")
+    with pytest.raises(StorageError, match=r"vocabulary.txt is missing, or is not the saved file"):
+        Predictor.load(run.uri, variant="tfidf")
+    (tmp_path / "run/variants/tfidf/digests.json").unlink()
+    with pytest.raises(UserError, match=r"variants/tfidf: the model is damaged: "):
+        Predictor.load(run.uri, variant="tfidf")
+
+
+def test_of_many_words_a_variant_takes_the_space_of_their_weights(tmp_path: Path, texts: Path) -> None:
+    words = [" ".join(f"w{row * 11 + word}" for word in range(11)) for row in range(999)]
+    found, classes = Tfidf.fitted(words), 20
+    features = found.transform(words[:1]).shape[1]
+    assert features > 20_000
+    _, run = write_run(tmp_path, "text", texts)
+    weights, intercepts = np.ones((features, classes), np.float32), np.zeros(classes, np.float32)
+    (tmp_path / "model").mkdir()
+    found.save(weights, intercepts, Fitted.load(run / "fitted").preprocessor, tmp_path / "model")
+    size = sum(file.stat().st_size for file in (tmp_path / "model").iterdir())
+    assert weights.nbytes < size < weights.nbytes + 40 * features
 
 
 def test_the_validation_part_serves_where_there_is_no_test_set(tmp_path: Path, texts: Path) -> None:

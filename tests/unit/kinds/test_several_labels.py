@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from pyarrow import parquet
+from pyarrow.json import read_json
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, average_precision_score, f1_score, precision_score, recall_score
@@ -20,8 +21,8 @@ from transformers import pipeline
 from predictor_runs import finish, make_run
 from report_runs import Page
 from trainjob.api import TrainJobSpec
-from trainjob.baselines.cheap import tfidf
 from trainjob.baselines.compare import compare_with_baselines
+from trainjob.baselines.features import tfidf
 from trainjob.baselines.rows import sample
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.batch import Batch
@@ -34,10 +35,10 @@ from trainjob.evaluation.scores.labels import LabelsScores, choose_thresholds, l
 from trainjob.kinds import KINDS
 from trainjob.kinds.targets.several_labels import SeveralLabels
 from trainjob.models import build
-from trainjob.predictor import Predictor
+from trainjob.predictor import Predictor, probabilities_of
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import write_predictions
+from trainjob.runs.predictions import read_predictions, write_predictions
 from trainjob.storage import Folder
 
 ENCODER = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 200}
@@ -256,12 +257,19 @@ def test_the_model_is_compared_with_baselines_of_scikit_learn(data: Path, tmp_pa
     baselines: list[Any] = found.baselines
     constant, words = baselines
     assert (constant.error, words.error) == ("", "")
-    features, held_features = tfidf(train, held)
+    words_of = tfidf(train.values)
+    features, held_features = words_of.of_training, words_of.transform(held.values)
     regression = LogisticRegression(C=10, solver="saga", max_iter=300, random_state=0)
     one_vs_rest = OneVsRestClassifier(regression).fit(features.astype(np.float32), train.labels)
     guessed = one_vs_rest.predict(held_features.astype(np.float32))
     assert words.standing.f1.value == pytest.approx(f1_score(held.labels, guessed, average="macro"), abs=1e-6)
     assert words.standing.micro_f1.value == pytest.approx(f1_score(held.labels, guessed, average="micro"), abs=1e-6)
+    kept = Predictor.load(run.uri, variant="tfidf").answers(read_json(data / "test.jsonl"))
+    assert kept["prediction"].to_pylist() == read_predictions(run, "tfidf")["prediction"].to_pylist()
+    probabilities = one_vs_rest.predict_proba(held_features.astype(np.float32))
+    np.testing.assert_allclose(probabilities_of(kept, names), probabilities, atol=1e-6)
+    of_variant: Any = evaluate(run, str(data / "test.jsonl"), "tfidf")
+    assert of_variant.f1.value == pytest.approx(words.standing.f1.value), "no thresholds are chosen by these rows"
     frequent = DummyClassifier(strategy="most_frequent").fit(features, train.labels).predict(held_features)
     assert constant.standing.f1.value == pytest.approx(
         f1_score(held.labels, frequent, average="macro", zero_division=0)

@@ -21,8 +21,9 @@ from predictor_runs import finish, make_run
 from preprocessors import input_of
 from report_runs import Page
 from trainjob.api import TrainJobSpec
-from trainjob.baselines.cheap import tfidf
-from trainjob.baselines.rows import Sampled, sample
+from trainjob.baselines.compare import compare_with_baselines
+from trainjob.baselines.features import tfidf
+from trainjob.baselines.rows import sample
 from trainjob.cli.predicted_rows import classify
 from trainjob.data import Examples, Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
@@ -30,11 +31,13 @@ from trainjob.driver.predicted_sources import add_sources
 from trainjob.errors import Notice, UserError
 from trainjob.evaluation import Confusion, classification_scores
 from trainjob.evaluation.predictions import ranked_table, with_names
+from trainjob.evaluation.predictions import table as prediction_table
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.models import build
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
-from trainjob.runs.predictions import write_predictions
+from trainjob.runs.contents import read_contents
+from trainjob.runs.predictions import read_predictions, write_predictions
 from trainjob.storage import Folder
 
 WORDS = ["red", "blue", "green", "gold", "grey", "pink", "teal", "plum"]
@@ -223,11 +226,26 @@ def test_the_baseline_sees_both_texts_and_what_they_share(data: Path) -> None:
     spec = TrainJobSpec.model_validate(spec_of(data))
     fitted = fit(spec)
     train, held = sample(spec, fitted, "train"), sample(spec, fitted, "test")
-    features, held_features = tfidf(train, held)
-    alone = [Sampled([text.split("\n")[side] for text in held.values], held.labels, held.rows, 40) for side in (0, 1)]
-    both = Sampled([line for text in train.values for line in text.split("\n")], train.labels, train.rows, 300)
-    first, second = (tfidf(both, each)[1] for each in alone)
+    words = tfidf(train.values)
+    features, held_features = words.of_training, words.transform(held.values)
+    both = tfidf([line for text in train.values for line in text.split("\n")])
+    first, second = (both.transform([text.split("\n")[side] for text in held.values]) for side in (0, 1))
     expected = sparse.hstack([first, second, first.multiply(second), abs(first - second)])
     assert abs(held_features - expected).max() < 1e-12
     guesses = fitted.preprocessor.target.linear(features, train.labels, held_features)
     assert np.mean(guesses.predicted == held.labels) > 0.85
+
+
+def test_the_baseline_of_pairs_is_kept_as_a_variant(data: Path, tmp_path: Path) -> None:
+    run = Folder(str(make_run(tmp_path / "run", spec_of(data))))
+    fitted = Fitted.load(run / "fitted")
+    held = sample(read_contents(run).job.spec, fitted, "test")
+    classes = fitted.preprocessor.target.classes
+    sure = np.ones(len(held.labels), np.float32)
+    write_predictions(run, "model", prediction_table(held.rows, held.labels, classes, sure, held.labels))
+    baselines: list[Any] = compare_with_baselines(read_contents(run).job, run, ["tfidf"]).baselines
+    assert [each.error for each in baselines] == [""]
+    answers = Predictor.load(run.uri, variant="tfidf").answers(csv.read_csv(data / "test.csv"))
+    stored = read_predictions(run, "tfidf")
+    assert answers["prediction"].to_pylist() == stored["prediction"].to_pylist()
+    np.testing.assert_allclose(answers["probability"].to_numpy(), stored["probability"].to_numpy(), atol=1e-6)

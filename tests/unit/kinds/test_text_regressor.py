@@ -15,8 +15,8 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 from predictor_runs import finish, make_run
 from report_runs import Page
 from trainjob.api import TrainJobSpec
-from trainjob.baselines.cheap import tfidf
 from trainjob.baselines.compare import compare_with_baselines
+from trainjob.baselines.features import tfidf
 from trainjob.baselines.rows import sample
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
@@ -32,7 +32,7 @@ from trainjob.models import build
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import write_predictions
+from trainjob.runs.predictions import read_predictions, write_predictions
 from trainjob.storage import Folder
 
 ENCODER = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 200}
@@ -232,9 +232,13 @@ def test_the_model_is_compared_with_the_mean_and_with_ridge_regression(data: Pat
     baselines: list[Any] = found.baselines
     mean, words = baselines
     assert (mean.error, words.error) == ("", "")
-    features, held_features = tfidf(train, held)
-    ridge = Ridge().fit(features, train.labels).predict(held_features)
+    words_of = tfidf(train.values)
+    ridge = Ridge().fit(words_of.of_training, train.labels).predict(words_of.transform(held.values))
     assert words.standing.rmse.value == pytest.approx(root_mean_squared_error(held.labels, ridge), rel=1e-4)
+    kept = Predictor.load(run.uri, variant="tfidf").predict(csv.read_csv(data / "test.csv"))
+    np.testing.assert_allclose(kept, read_predictions(run, "tfidf")["prediction"].to_numpy(), rtol=1e-9)
+    of_variant: Any = evaluate(run, str(data / "test.csv"), "tfidf")
+    assert of_variant.rmse.value == pytest.approx(words.standing.rmse.value)
     constant = np.full(len(held.labels), train.labels.mean())
     assert mean.standing.rmse.value == pytest.approx(root_mean_squared_error(held.labels, constant))
     assert (mean.lead.verdict, words.lead.verdict) == ("better", "better")

@@ -13,12 +13,20 @@ LOGIT_OF_ABSENT = -1e4
 FEWEST_EPOCHS, MOST_EPOCHS = 5, 300
 
 
-def one_vs_rest(features: Any, labels: np.ndarray, held: Any) -> np.ndarray:
+def one_vs_rest(features: Any, labels: np.ndarray, held: Any) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """Probabilities of each label, float32 [n, L], of the rows with the features `held`, by a logistic regression for
-    each label, from labels [m, L]."""
+    each label, from labels [m, L]. Also weights [f, L] and intercepts [L] of the logits."""
     count = labels.shape[1]
-    columns = [logistic_regression(features, labels[:, index], held, 2, count)[0][:, 1] for index in range(count)]
-    return np.stack(columns, axis=1)
+    probabilities = np.zeros((held.shape[0], count), np.float32)
+    weights, intercepts = np.zeros((features.shape[1], count), np.float32), np.zeros(count, np.float32)
+    for index in range(count):
+        found, of_label = logistic_regression(features, labels[:, index], held, 2, count)
+        probabilities[:, index] = found[:, 1]
+        if of_label is None:
+            intercepts[index] = -LOGIT_OF_ABSENT if labels[0, index] else LOGIT_OF_ABSENT
+        else:
+            weights[:, index], intercepts[index] = of_label[0][:, 1], of_label[1][1]
+    return probabilities, (weights, intercepts)
 
 
 def logistic_regression(

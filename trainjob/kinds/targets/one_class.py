@@ -97,6 +97,13 @@ class OneClass:
     def decided(self, validation: "Scores") -> Self:
         return self
 
+    def for_baselines(self) -> Self:
+        return self
+
+    @property
+    def problem_type(self) -> str:
+        return "single_label_classification"
+
     def objective(self, spec: TrainJobSpec | None, module: "Classifier[Any]") -> "Classification":
         """Raises UserError if the class weights do not name exactly the classes."""
         from trainjob.kinds.targets.classification import Classification

@@ -95,6 +95,13 @@ class SeveralLabels(Target):
     def decided(self, validation: "Scores") -> Self:
         return replace(self, thresholds=[each.threshold for each in cast("LabelsScores", validation).per_label])
 
+    def for_baselines(self) -> Self:
+        return replace(self, thresholds=[USUAL_THRESHOLD] * len(self.names))
+
+    @property
+    def problem_type(self) -> str:
+        return "multi_label_classification"
+
     def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The rows whose labels are all known. A cell that is the name of a label is that label."""
         encoded = as_text(rows.table[column], column, rows.where).combine_chunks().dictionary_encode("encode")
@@ -207,7 +214,8 @@ class SeveralLabels(Target):
         return Guesses(np.tile(np.array(self.counts) > self.rows / 2, (rows, 1)))
 
     def linear(self, features: Any, labels: np.ndarray, held: Any, held_labels: np.ndarray | None = None) -> Guesses:
-        return Guesses(one_vs_rest(features, labels, held) > USUAL_THRESHOLD)
+        probabilities, weights = one_vs_rest(features, labels, held)
+        return Guesses(probabilities >= USUAL_THRESHOLD, weights=weights)
 
     def save(self) -> dict[str, Any]:
         return {
