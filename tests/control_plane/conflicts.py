@@ -148,7 +148,7 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("textRegressor", "model.textRegressor", {"model.textRegressor.encoder": ...}),
     ("textRegressor", "dataset.label", {"dataset.label": ...}),
     ("textEmbedder", "dataset.textPair", {"dataset.textPair": ...}),
-    ("textEmbedder", "dataset.label", {"dataset.label": "tag"}),
+    ("textEmbedder", "dataset.labels", {"dataset.labels": ["tag"]}),
     ("textEmbedder", "checkpoints.metric", {"checkpoints.metric": "validation_f1"}),
     ("textEmbedder", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
     ("textRegressor", "checkpoints.metric", {"checkpoints.metric": "validation_f1"}),

@@ -132,7 +132,8 @@ _table_columns = part(
 )
 _table_data = merged(_dataset("tabular", _loaders, _table_columns), _bad_rows)
 _pair_data = merged(
-    _dataset("tabular", _loaders, part({"text": _texts, "textPair": _pairs}, cleaning=_cleaning)), _bad_rows
+    _dataset("tabular", _loaders, part({"text": _texts, "textPair": _pairs}, label=_label_columns, cleaning=_cleaning)),
+    _bad_rows,
 )
 _text_data = merged(_dataset("tabular", _loaders, _text_columns), _bad_rows)
 _labels_of_texts = part({"text": _texts, "labels": _several_labels}, cleaning=_cleaning, textPair=_pairs)
@@ -379,7 +380,10 @@ _classifiers = (
     | _spec(
         "textEmbedder",
         _text_embedder,
-        ["validation_loss", "validation_mrr", "validation_recall_at_1", "validation_recall_at_10", "train_loss"],
+        [
+            *("validation_loss", "validation_mrr", "validation_recall_at_1", "validation_recall_at_10"),
+            *("validation_spearman", "validation_pearson", "train_loss"),
+        ],
         part({"dataset": _pair_data}, baselines=_baselines("tfidf")),
     )
     | _spec(

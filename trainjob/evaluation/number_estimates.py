@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from trainjob.evaluation.correlation import centered, centered_ranks, correlation, moments, ratio, variation
 from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, with_intervals
-
-ROUNDING = 1e-12
 
 
 class NumberEstimates(ScoreEstimates):
@@ -73,38 +72,16 @@ class NumberJudge:
 
 
 def _terms(labels: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """The terms that are summed over rows, [10, n]: one, squared and absolute error, the label and its square, the
-    ranks of label and prediction, their squares and their product. Label and ranks are centered."""
-    error, centered = predicted - labels, labels - (labels.mean() if np.ptp(labels) > 0 else labels)
-    ranks, others = (_ranks(each) - (len(labels) - 1) / 2 for each in (labels, predicted))
-    ones = np.ones(len(labels))
-    return np.stack(
-        [ones, error**2, np.abs(error), centered, centered**2, ranks, others, ranks**2, others**2, ranks * others]
-    )
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 0, equal values with the mean of theirs, float64 [n]."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts + 1) / 2)[inverse]
+    """The terms that are summed over rows, [10, n]: squared and absolute error, the label and its square, and the
+    moments of the ranks of label and prediction."""
+    error, label = predicted - labels, centered(labels)
+    ranks = moments(centered_ranks(labels), centered_ranks(predicted))
+    return np.concatenate([[error**2, np.abs(error), label, label**2], ranks])
 
 
 def _scores(sums: np.ndarray) -> np.ndarray:
     """RMSE, MAE, R² and Spearman's correlation, [4, ...], of such sums [10, ...]."""
-    rows, squares, absolute, labels, label_squares, ranks, others, rank_squares, other_squares, products = sums
-    spread = _variation(labels, label_squares, rows)
-    of_ranks, of_others = _variation(ranks, rank_squares, rows), _variation(others, other_squares, rows)
-    unexplained = _ratio(squares, spread, otherwise=np.sign(squares))
-    correlation = _ratio(products - ranks * others / rows, np.sqrt(of_ranks * of_others), otherwise=0 * squares)
-    return np.stack([np.sqrt(squares / rows), absolute / rows, 1 - unexplained, np.clip(correlation, -1, 1)])
-
-
-def _variation(total: np.ndarray, squares: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The sum of squared deviations from the mean; 0 where only rounding is left."""
-    found = squares - total**2 / rows
-    return np.where(found > ROUNDING * squares, found, 0.0)
-
-
-def _ratio(numerator: np.ndarray, denominator: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """The ratios; `otherwise` where the denominator is 0."""
-    return np.divide(numerator, denominator, out=np.array(otherwise, np.float64), where=np.asarray(denominator > 0))
+    squares, absolute, labels, label_squares, rows = sums[:5]
+    spread = variation(labels, label_squares, rows)
+    unexplained = ratio(squares, spread, otherwise=np.sign(squares))
+    return np.stack([np.sqrt(squares / rows), absolute / rows, 1 - unexplained, correlation(sums[4:])])

@@ -63,6 +63,8 @@ class Facts:
     chosen once."""
     compares_rows: bool = False
     """Whether the loss of a row depends on the other rows of its batch, which is then not divided into smaller ones."""
+    reads_pairs: bool = False
+    """Whether a row to answer is a pair of texts where `dataset.textPair` is set."""
     is_users_loop: bool = False
     """Whether the user writes the training loop, so that trainjob knows only the metrics that the loop reports."""
     earlier_names: tuple[str, ...] = ()

@@ -31,6 +31,7 @@ _NAMES_OF_LABELS = (
 _NAMES_OF_LISTS = (*_NAMES_OF_LABELS, "tags", "cats", "categories", "topics", "choices", "genres", "classes")
 _UNKNOWN_LIST = pa.list_(pa.null())
 """The type of lists that are all empty, or of values of several types."""
+_NAMES_OF_SCORES = ("score", "similarity", "similarityscore", "relatedness", "relatednessscore")
 _PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
 
 
@@ -124,6 +125,14 @@ class Look:
             spelling = ", or spells them such as 12,5: write them as 12.5" if found.found.like_numbers else ""
             raise Unsuitable(f'"{likely[0]}" does not hold numbers{spelling}')
         return likely[0], why
+
+    def score(self) -> str | None:
+        """The column with the score of each pair of texts; None where the user names none and none is named as scores
+        are. Raises Unsuitable where the named one holds no numbers."""
+        if self.given:
+            return self.number_label()[0]
+        called = [name for name, each in self.columns.items() if _is_called(name, _NAMES_OF_SCORES) and each.is_number]
+        return called[0] if len(called) == 1 else None
 
     def label(self) -> tuple[str, str]:
         """The column with the class of each row, and the reason. Raises Unsuitable where none is likely, or several

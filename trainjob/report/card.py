@@ -53,8 +53,9 @@ def card(run: Contents) -> str:
 
 def usage(run: Contents, uri: str) -> Usage:
     """How to use the model of a run that lies at `uri`."""
-    found, dataset = run.job.spec.model.kind.usage(uri), run.job.spec.dataset
-    if dataset is None or dataset.text_pair is None or dataset.label is None:
+    kind, dataset = run.job.spec.model.kind, run.job.spec.dataset
+    found = kind.usage(uri)
+    if dataset is None or dataset.text_pair is None or not kind.facts.reads_pairs:
         return found
     return usage_of_pairs(found, [*(dataset.text or []), *dataset.text_pair])
 

@@ -312,10 +312,12 @@ def test_pairs_of_texts(tmp_path: Path) -> None:
     spec, text = proposal(tmp_path, data, "--kind", "textEmbedder")
     assert spec["model"] == {"textEmbedder": {"encoder": {}}}
     assert {name: spec["dataset"].get(name) for name in pair} == pair
-    assert "# Not read: label, score.\n" in text
+    assert spec["dataset"]["label"] == "score"
+    assert "label: score  # GUESSED: how similar both texts are" in text
+    assert "# Not read: label.\n" in text
     triplets = write(tmp_path / "triplets.csv", ["anchor", "positive", "negative"], (row[:2] + row[:1] for row in rows))
     spec, text = proposal(tmp_path, triplets)
     assert (spec["dataset"]["text"], spec["dataset"]["textPair"]) == (["anchor"], ["positive"])
     assert "# Not read: negative.\n" in text
-    done = init(tmp_path / "rows.csv", "--kind", "textEmbedder", "--label", "score")
-    assert "it learns from pairs of texts, without a label" in str(done.exception)
+    done = init(tmp_path / "rows.csv", "--kind", "textEmbedder", "--label", "label")
+    assert '"label" does not hold numbers' in str(done.exception)

@@ -192,14 +192,11 @@ def test_rows_without_two_texts_are_named(tmp_path: Path) -> None:
         fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
 
 
-def test_a_pair_column_is_required_and_a_label_is_refused(data: Path) -> None:
-    alone, labelled = spec_of(data), spec_of(data)
+def test_a_pair_column_is_required(data: Path) -> None:
+    alone = spec_of(data)
     del alone["dataset"]["textPair"]
-    labelled["dataset"]["label"] = "tag"
     with pytest.raises(ValueError, match=r"is required by model\.textEmbedder"):
         TrainJobSpec.model_validate(alone)
-    with pytest.raises(ValueError, match="is for"):
-        TrainJobSpec.model_validate(labelled)
 
 
 def test_the_export_says_how_sentence_transformers_computes_the_same_vectors(run: Path) -> None:

@@ -166,7 +166,8 @@ def scores_types(facts: Facts) -> list[type[Scores]]:
 def scores_type(facts: Facts, predictions: "pa.Table") -> type[Scores]:
     """The scores of a model of this kind whose predictions are kept in this table."""
     columns, found = set(predictions.column_names), scores_types(facts)
-    return next((each for each in found if set(each.kept) <= columns), found[0])
+    there = [each for each in found if set(each.kept) <= columns]
+    return max(there, key=lambda each: len(each.kept), default=found[0])
 
 
 def fitting(types: Sequence[type[Fields]], values: Mapping[str, Any]) -> type[Fields]:

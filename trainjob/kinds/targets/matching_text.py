@@ -12,17 +12,14 @@ from trainjob.api import Dataset, TrainJobSpec
 from trainjob.data.batches.examples import Examples
 from trainjob.data.first_pass.survey import Survey, T, Translation
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
-from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.data.read.rows import OnBadRow, Rows
-from trainjob.errors import RowError, UserError, listed
+from trainjob.errors import UserError, listed
 from trainjob.evaluation.ranks import HASH, LOW, RankJudge, ranks_of
-from trainjob.kinds.inputs.text import joined_texts
-from trainjob.kinds.target import Guesses, Target
-from trainjob.kinds.targets.vector_reply import Vector
+from trainjob.kinds.target import Guesses
+from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_texts, vector_lists, vector_matrix
+from trainjob.kinds.text_embedder.spec import METRICS_OF_PAIRS
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from trainjob.kinds.targets.matching_objective import MatchingObjective
     from trainjob.kinds.text_embedder.spec import TextEmbedder
     from trainjob.models.trainable import Trainable
@@ -54,11 +51,11 @@ class PairLabels:
                 f"{listed(dataset.train.all_uris)}: all rows have the same text in {listed(self.pair)}; an embedder "
                 "learns to tell it from other texts, so at least two different ones are needed"
             )
-        return survey, MatchingText(self.text, self.pair, self.width)
+        return survey, MatchingText(self.width, self.text, self.pair)
 
 
 @dataclass(frozen=True)
-class MatchingText(Target):
+class MatchingText(Vectors):
     """The label of a pair is an int64: above its lower 32 bits a hash of the first text, in them one of the second; the
     former is cut to 31 bits.
 
@@ -67,14 +64,6 @@ class MatchingText(Target):
 
     text: list[str]
     pair: list[str]
-    dimensions: int
-
-    @property
-    def width(self) -> int:
-        return self.dimensions
-
-    def sizes(self) -> dict[str, int]:
-        return {"dimensions": self.dimensions}
 
     def in_words(self) -> str:
         return f"pairs of texts; vectors have {self.dimensions} dimensions"
@@ -98,21 +87,12 @@ class MatchingText(Target):
     def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "MatchingObjective":
         from trainjob.kinds.targets.matching_objective import MatchingObjective
 
+        check_metric(spec, METRICS_OF_PAIRS, "pairs without scores")
         if spec is None or spec.training.batch_size is None:
             raise ValueError("an embedder's loss is in the spec")
         if spec.training.batch_size < 2:
             raise UserError("spec.training.batchSize: an embedder learns from the other pairs of a batch: at least 2")
         return MatchingObjective(cast("TextEmbedder", spec.model.kind).scale, spec.training.batch_size)
-
-    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> pa.Table:
-        return pa.table({PREDICTION: _lists(outputs.cpu().numpy())})
-
-    @property
-    def reply_type(self) -> type[Vector]:
-        return Vector
-
-    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> list[Vector]:
-        return [Vector(prediction=vector) for vector in outputs.tolist()]
 
     @property
     def judge(self) -> RankJudge:
@@ -127,7 +107,7 @@ class MatchingText(Target):
 
     def decoded(self, predictions: pa.Table) -> pa.Table:
         """The rank of each row's second text among all."""
-        first, second = (_matrix(predictions[name]) for name in (FIRST, SECOND))
+        first, second = (vector_matrix(predictions[name]) for name in (FIRST, SECOND))
         labels = predictions["label"].to_numpy()
         ranks = ranks_of(labels, lambda rows, texts: first[rows] @ second[texts].T)
         return pa.table({"row": predictions["row"], "label": labels, "prediction": ranks})
@@ -143,26 +123,12 @@ class MatchingText(Target):
 
 def vectors_table(rows: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> pa.Table:
     """The vectors [n, 2, d] of scored rows."""
-    return pa.table({"row": rows, "label": labels, FIRST: _lists(vectors[:, 0]), SECOND: _lists(vectors[:, 1])})
-
-
-def _lists(vectors: np.ndarray) -> pa.Array:
-    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.astype(np.float32).ravel()), vectors.shape[1])
-
-
-def _matrix(column: pa.ChunkedArray) -> np.ndarray:
-    return np.concatenate([chunk.flatten().to_numpy().reshape(len(chunk), -1) for chunk in column.chunks])
+    return pa.table(
+        {"row": rows, "label": labels, FIRST: vector_lists(vectors[:, 0]), SECOND: vector_lists(vectors[:, 1])}
+    )
 
 
 def _read(rows: Rows, text: Sequence[str], pair: Sequence[str], on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
-    texts = [[" ".join(each.split()) for each in joined_texts(rows.table, names, rows.where)] for names in (text, pair)]
-    usable = np.ones(len(rows.table), bool)
-    for names, own in zip((text, pair), texts, strict=True):
-        kind = f"the text (column {listed(names)}) is empty"
-        for index in np.flatnonzero(usable & np.array([not each for each in own], bool)).tolist():
-            usable[index] = False
-            location = rows.where(index)
-            on_bad(RowError(f"{location}: {kind}: fill it in or drop the row", location, kind))
+    rows, texts = rows_with_texts(rows, (text, pair), on_bad)
     first, second = (np.array([zlib.crc32(each.encode()) for each in own], np.int64) for own in texts)
-    labels = ((first & HASH) << 32) | second
-    return rows.take(np.flatnonzero(usable)), labels[usable]
+    return rows, ((first & HASH) << 32) | second

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from trainjob.evaluation.scores.numbers import NumberScores, number_scores
+from trainjob.evaluation import Scores
+from trainjob.evaluation.scores.numbers import number_scores
 from trainjob.kinds.regressor import RegressionLoss
 from trainjob.kinds.targets.number import Number
 from trainjob.models.objective import Gather, of_members
@@ -22,10 +23,17 @@ Losses = Callable[[Tensor, "Batch"], Tensor]
 
 
 class NumberTally:
-    """Collects labels and predictions, and sums up their losses."""
+    """Collects labels and predictions, and sums up their losses. `numbers` makes predictions float64 [n] of answers;
+    `scores` makes the scores of labels, predictions and the sum of losses."""
 
-    def __init__(self, target: Number, losses: Losses, device: torch.device) -> None:
-        self._target, self._losses = target, losses
+    def __init__(
+        self,
+        numbers: Callable[[Tensor], Tensor],
+        losses: Losses,
+        scores: Callable[[np.ndarray, np.ndarray, float], Scores],
+        device: torch.device,
+    ) -> None:
+        self._numbers, self._losses, self._scores = numbers, losses, scores
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
         self._labels: list[Tensor] = []
         self._predicted: list[Tensor] = []
@@ -33,17 +41,17 @@ class NumberTally:
     def add(self, batch: "Batch", answers: Tensor) -> None:
         self._loss_sum += self._losses(answers, batch).sum(dtype=torch.float64)
         self._labels.append(batch.labels)
-        self._predicted.append(self._target.numbers(answers))
+        self._predicted.append(self._numbers(answers))
 
     def combine(self, gathered: Gather) -> None:
         parts = gathered((self._loss_sum.cpu(), *map(_joined, (self._labels, self._predicted))))
         self._loss_sum = torch.stack([loss_sum for loss_sum, _, _ in parts]).sum()
         self._labels, self._predicted = [labels for _, labels, _ in parts], [predicted for _, _, predicted in parts]
 
-    def scores(self) -> NumberScores:
+    def scores(self) -> Scores:
         labels, predicted = (_joined(each).numpy() for each in (self._labels, self._predicted))
         order = np.lexsort((predicted, labels))  # whatever ranks and batches the rows were in
-        return number_scores(labels[order], predicted[order], self._loss_sum.item())
+        return self._scores(labels[order], predicted[order], self._loss_sum.item())
 
 
 class NumberObjective:
@@ -62,7 +70,7 @@ class NumberObjective:
         return self._loss(answers.squeeze(1), labels, reduction="none")
 
     def tally(self, device: torch.device) -> NumberTally:
-        return NumberTally(self._target, self.losses, device)
+        return NumberTally(self._target.numbers, self.losses, number_scores, device)
 
     def predictions(self, answers: Tensor, batch: "Batch") -> pa.Table:
         assert batch.rows is not None

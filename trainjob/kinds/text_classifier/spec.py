@@ -29,6 +29,7 @@ class TextClassifier(TextNetwork, Classifier):
         abilities=frozenset({"tuning", "distillation", "sharding", "compression", "pruning"}),
         usual_baselines=("mostFrequent", "tfidf"),
         other_baselines=("languageModel",),
+        reads_pairs=True,
         not_tuned=("maxLength", "encoder.vocabularySize", "freezeEncoder"),
         earlier_names=("text",),
     )

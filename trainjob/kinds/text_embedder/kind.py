@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source, TextEmbedder
-from trainjob.data.first_pass.survey import FittedOn
+from trainjob.data.first_pass.survey import FittedOn, LabelReader
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.rows import SourcePart
@@ -14,6 +14,9 @@ from trainjob.kinds.inputs.separate_texts import SeparateTexts
 from trainjob.kinds.inputs.text_fit import fit_texts
 from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.matching_text import MatchingText, PairLabels
+from trainjob.kinds.targets.number import NumberLabels
+from trainjob.kinds.targets.scored_texts import ScoredTexts, ScoreLabels
+from trainjob.kinds.targets.vectors import Vectors
 
 if TYPE_CHECKING:
     from trainjob.kinds.text_embedder.network import Embedder
@@ -23,9 +26,9 @@ class TextEmbedderKind(Kind):
     facts = TextEmbedder.facts
 
     def label_column(self, dataset: Dataset) -> str | None:
-        """The second text is the label of the first."""
+        """The second text is the label of the first where no score is."""
         assert dataset.text_pair is not None
-        return dataset.text_pair[0]
+        return dataset.label or dataset.text_pair[0]
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return table_parts(source, endpoint, self.facts.field)
@@ -42,14 +45,16 @@ class TextEmbedderKind(Kind):
     ) -> FittedOn:
         assert dataset.text is not None
         assert dataset.text_pair is not None
-        labels = PairLabels(dataset.text, dataset.text_pair, _width(spec))
+        labels: LabelReader = PairLabels(dataset.text, dataset.text_pair, _width(spec))
+        if dataset.label is not None:
+            labels = ScoreLabels(dataset.text, dataset.text_pair, _width(spec), NumberLabels(dataset.label))
         return fit_texts(labels, dataset, spec, train, seed, mapped, bad, SeparateTexts)
 
-    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[SeparateTexts, MatchingText]:
-        target = MatchingText.load(state)
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[SeparateTexts, Vectors]:
+        target = ScoredTexts.load(state) if "scored" in state else MatchingText.load(state)
         return SeparateTexts.load(folder, state), target
 
-    def build(self, spec: TextEmbedder, texts: SeparateTexts, target: MatchingText, as_stored: bool) -> "Embedder":
+    def build(self, spec: TextEmbedder, texts: SeparateTexts, target: Vectors, as_stored: bool) -> "Embedder":
         from trainjob.kinds.text_embedder import network
 
         return network.build(spec, texts, as_stored)

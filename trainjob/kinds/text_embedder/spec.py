@@ -10,19 +10,21 @@ from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_em
 from trainjob.schema.base import OneOf
 from trainjob.schema.fields import Pretrained
 
-METRICS: dict[str, Direction] = {
-    "validation_loss": "min",
+_LOSSES: dict[str, Direction] = {"validation_loss": "min", "train_loss": "min"}
+METRICS_OF_PAIRS: dict[str, Direction] = {
+    **_LOSSES,
     "validation_mrr": "max",
     "validation_recall_at_1": "max",
     "validation_recall_at_10": "max",
-    "train_loss": "min",
 }
+METRICS_OF_SCORES: dict[str, Direction] = {**_LOSSES, "validation_spearman": "max", "validation_pearson": "max"}
 _FINE_TUNING_RATE = 5e-5
 
 
 class TextEmbedder(OneOf):
     """A transformer encoder with mean pooling: a vector of length 1 for each text. It learns from pairs of texts that
-    belong together, each beside the other pairs of its batch."""
+    belong together, each beside the other pairs of its batch, or from pairs with scores (`dataset.label`), which the
+    cosine of their vectors follows."""
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
 
@@ -33,23 +35,26 @@ class TextEmbedder(OneOf):
     max_length: Annotated[int, Field(ge=4, le=8192)] = 128
     """Maximum tokens of a text; longer texts are truncated."""
     scale: Annotated[float, Field(gt=0)] = 20.0
-    """Factor of the cosine similarities in the loss: the inverse of its temperature."""
+    """Factor of the cosine similarities in the loss: the inverse of its temperature. Not for pairs with scores."""
 
     facts: ClassVar[Facts] = Facts(
         field="textEmbedder",
         noun="embedder of texts",
         hub_task="sentence-similarity",
-        scores=("trainjob.evaluation.scores.retrieval:RetrievalScores",),
+        scores=(
+            "trainjob.evaluation.scores.retrieval:RetrievalScores",
+            "trainjob.evaluation.scores.similarity:SimilarityScores",
+        ),
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(
-            allowed=("text", "textPair", "cleaning"),
+            allowed=("text", "textPair", "label", "cleaning"),
             required={
                 ("text",): "is required by model.textEmbedder: the columns that hold the text",
                 ("textPair",): "is required by model.textEmbedder: the columns that hold a text that belongs to it",
             },
         ),
-        metrics=METRICS,
+        metrics=METRICS_OF_PAIRS | METRICS_OF_SCORES,
         abilities=frozenset({"tuning"}),
         usual_baselines=("tfidf",),
         compares_rows=True,

@@ -28,6 +28,7 @@ class TextRegressor(TextNetwork, Regressor):
         metrics=METRICS,
         abilities=frozenset({"tuning", "sharding"}),
         usual_baselines=("mean", "tfidf"),
+        reads_pairs=True,
         not_tuned=NOT_TUNED,
     )
 

@@ -1,0 +1,69 @@
+"""The scores of an embedder that learns from pairs with scores: how well the cosines agree with these."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.evaluation.estimates import Estimate
+from trainjob.evaluation.scores.base import WHEN_SCORED, Worst, check_finite
+from trainjob.evaluation.scores.estimated import EstimatedScores
+from trainjob.evaluation.similarity import SimilarityEstimates, SimilarityJudge, SimilarityLead
+from trainjob.formatting import count
+
+MOST_WORST = 20
+AIM = "aim"
+"""The column of predictions with the cosine that the score stands for."""
+
+
+class SimilarityScores(EstimatedScores):
+    """How well the cosines of the pairs of a set agree with their scores."""
+
+    section: ClassVar[str] = "similarity.html.j2"
+    caution: ClassVar[str] = "It puts every text near others, even where none of them belongs to it."
+    hub_types: ClassVar[tuple[str, ...]] = ("spearman_cosine", "pearson_cosine")
+    unit: ClassVar[str] = "pairs"
+    kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", AIM)
+
+    rows: int
+    """Number of pairs."""
+    loss: float
+    """Mean squared difference of the cosine from the score, scaled to 0 to 1."""
+    spearman: Estimate
+    """Spearman's rank correlation of cosine and score; 0 where all cosines or all scores are equal."""
+    pearson: Estimate
+    """Pearson's correlation of cosine and score."""
+
+    @property
+    def purpose(self) -> str:
+        return "embed texts, so that the cosine of two says how similar they are"
+
+    @classmethod
+    def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> SimilarityJudge:
+        return SimilarityJudge()
+
+    @classmethod
+    def compared_types(cls) -> tuple[type[SimilarityEstimates], type[SimilarityLead]]:
+        return SimilarityEstimates, SimilarityLead
+
+    @classmethod
+    def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
+        """The pairs whose cosine is furthest from what the score stands for."""
+        errors = predictions["prediction"].to_numpy() - predictions[AIM].to_numpy()
+        indices = np.argsort(-np.abs(errors), kind="stable")[:MOST_WORST]
+        lines = [
+            (f"cosine {line['prediction']:.3f}", f"{line[AIM]:.3f} would be right", f"score {line['label']:g}")
+            for line in predictions.take(indices).to_pylist()
+        ]
+        summary = f"The {len(indices)} of {count(len(errors))} {set_name} pairs with the largest errors."
+        return Worst("Which pairs are off most", summary, indices, lines)
+
+
+def similarity_scores(labels: np.ndarray, cosines: np.ndarray, loss_sum: float) -> SimilarityScores:
+    """The scores of cosines float64 [n] for scores float64 [n]. Raises Diverged if the loss is not finite."""
+    check_finite("the loss", loss_sum, WHEN_SCORED)
+    found = SimilarityJudge().estimates(labels, cosines)
+    return SimilarityScores(
+        rows=len(labels), loss=loss_sum / len(labels), spearman=found.spearman, pearson=found.pearson
+    )

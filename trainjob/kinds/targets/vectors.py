@@ -1,0 +1,77 @@
+"""What the targets of embedders have in common: the answer to a text is its vector."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.api import TrainJobSpec
+from trainjob.data.read.csv_injection import PREDICTION
+from trainjob.data.read.rows import OnBadRow, Rows
+from trainjob.errors import RowError, UserError, listed
+from trainjob.kinds.inputs.text import joined_texts
+from trainjob.kinds.target import Target
+from trainjob.kinds.targets.vector_reply import Vector
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from trainjob.models.trainable import Trainable
+
+
+@dataclass(frozen=True)
+class Vectors(Target):
+    """Answers with vectors of so many dimensions."""
+
+    dimensions: int
+
+    @property
+    def width(self) -> int:
+        return self.dimensions
+
+    def sizes(self) -> dict[str, int]:
+        return {"dimensions": self.dimensions}
+
+    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> pa.Table:
+        return pa.table({PREDICTION: vector_lists(outputs.cpu().numpy())})
+
+    @property
+    def reply_type(self) -> type[Vector]:
+        return Vector
+
+    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> list[Vector]:
+        return [Vector(prediction=vector) for vector in outputs.tolist()]
+
+
+def check_metric(spec: TrainJobSpec | None, metrics: Iterable[str], rows: str) -> None:
+    """Raises UserError where checkpoints are chosen by a metric that is not computed of such `rows`, a noun."""
+    if spec is not None and (metric := spec.checkpoints.metric) not in metrics:
+        named = ", ".join(metrics)
+        raise UserError(f"spec.checkpoints.metric: {metric} is not computed of {rows}; choose one of {named}")
+
+
+def rows_with_texts(rows: Rows, groups: Sequence[Sequence[str]], on_bad: OnBadRow) -> tuple[Rows, list[list[str]]]:
+    """The rows that have a text in each of these groups of columns, and for each group their texts, without needless
+    white space."""
+    texts = [[" ".join(each.split()) for each in joined_texts(rows.table, names, rows.where)] for names in groups]
+    usable = np.ones(len(rows.table), bool)
+    for names, own in zip(groups, texts, strict=True):
+        kind = f"the text (column {listed(names)}) is empty"
+        for index in np.flatnonzero(usable & np.array([not each for each in own], bool)).tolist():
+            usable[index] = False
+            location = rows.where(index)
+            on_bad(RowError(f"{location}: {kind}: fill it in or drop the row", location, kind))
+    kept = np.flatnonzero(usable)
+    return rows.take(kept), [[own[index] for index in kept.tolist()] for own in texts]
+
+
+def vector_lists(vectors: np.ndarray) -> pa.Array:
+    """A column of vectors [n, d]."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.astype(np.float32).ravel()), vectors.shape[1])
+
+
+def vector_matrix(column: pa.ChunkedArray) -> np.ndarray:
+    """The vectors in such a column, float32 [n, d]."""
+    return np.concatenate([chunk.flatten().to_numpy().reshape(len(chunk), -1) for chunk in column.chunks])
