@@ -35,6 +35,16 @@ def has_ended(process: psutil.Process) -> bool:
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
+def is_listening(name: str) -> bool:
+    return ray_worker.address_of(name).encode()[1:] in Path("/proc/net/unix").read_bytes()
+
+
+def hasty_server(name: str) -> list[str]:
+    """The command of a fork server that ends half a second after the last request or worker."""
+    program = f"import {ray_fork_server.__name__} as server; server.IDLE_SECONDS = 0.5; server.main()"
+    return [sys.executable, "-c", program, name, str(os.getpid()), "decimal"]
+
+
 @pytest.fixture
 def owner() -> "Generator[subprocess.Popen[bytes]]":
     """A process in place of Ray's process on a node."""
@@ -151,9 +161,20 @@ def test_a_server_that_was_killed_is_started_anew(start: Start):
 
 
 def test_a_server_that_nobody_asks_ends():
-    program = f"import {ray_fork_server.__name__} as server; server.IDLE_SECONDS = 0.1; server.main()"
-    command = [sys.executable, "-c", program, f"test {uuid4()}", str(os.getpid()), "decimal"]
-    assert subprocess.run(command, timeout=60).returncode == 0
+    assert subprocess.run(hasty_server(f"test {uuid4()}"), timeout=60).returncode == 0
+
+
+def test_a_server_that_nobody_asks_goes_on_while_it_has_workers(start: Start, name: str):
+    with subprocess.Popen([*ENDS_WITH_US, *hasty_server(name)]) as server:
+        eventually(lambda: is_listening(name))
+        starter = start(WAITS)
+        assert starter.stdout is not None
+        worker = psutil.Process(int(starter.stdout.readline()))
+        assert worker.ppid() == server.pid
+        time.sleep(1.5)
+        assert server.poll() is None
+        worker.kill()
+        assert server.wait(timeout=30) == 0
 
 
 def test_a_server_that_a_pod_has_started_imports_the_modules_of_a_worker(start: Start, name: str, tmp_path: Path):
@@ -164,10 +185,9 @@ def test_a_server_that_a_pod_has_started_imports_the_modules_of_a_worker(start: 
     )
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "more")}
     with subprocess.Popen([*ENDS_WITH_US, sys.executable, "-c", program], env=environment) as server:
-        address = ray_worker.address_of(name).encode()
-        eventually(lambda: address[1:] in Path("/proc/net/unix").read_bytes())
+        eventually(lambda: is_listening(name))
         with socket.socket(socket.AF_UNIX) as silent:  # ends before it has asked for anything
-            silent.connect(address)
+            silent.connect(ray_worker.address_of(name))
         found = json.loads(start(TELLS, "a", VALUE="1").communicate(timeout=60)[0])
         server.kill()
     assert (found["parent"], found["has"]) == (server.pid, True)

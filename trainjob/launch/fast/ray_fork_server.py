@@ -3,8 +3,8 @@
 `python -m trainjob.launch.fast.ray_fork_server NAME OWNER MODULES`, started by `ray_worker.py`. In the operator's pods
 it is started with the container, without arguments, and imports what all kinds of models need while Ray starts; a
 worker asks for the modules of its own kind. Ray itself is not imported before a fork, because it keeps the environment
-of the process that loads it. The server ends with the process OWNER, or when no worker has been asked for in a while,
-to free its memory.
+of the process that loads it. The server ends with the process OWNER, or when it has had no workers for a while, to free
+its memory.
 """
 
 import json
@@ -26,7 +26,7 @@ from trainjob.launch.fast.ray_worker import FORK_ENVIRONMENT, LIBRARIES, POD_SER
 from trainjob.launch.quick_imports import quick_imports
 
 IDLE_SECONDS = 120.0
-"""Time that it waits for the next request. It holds about half a gigabyte."""
+"""Time that it waits for a request while it has no workers. It holds half a gigabyte, which it shares with workers."""
 
 REQUEST_SECONDS = 10.0
 """Time that a worker has to send its request."""
@@ -75,12 +75,14 @@ def _can_fork_with(modules: Iterable[str]) -> bool:
 
 def _serve(listener: socket.socket, owner_ends: int) -> _Request | None:
     """Forks a process for every request. Returns the request in the fork; in the server None, once the owner has ended,
-    there has been no request for IDLE_SECONDS, or it can fork no more."""
+    there have been no workers and no request for IDLE_SECONDS, or it can fork no more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that nobody has to wait for workers
     while True:
         ready, _, _ = select.select([listener, owner_ends], [], [], IDLE_SECONDS)
-        if not ready or owner_ends in ready:
+        if owner_ends in ready or not (ready or _has_workers()):
             return None
+        if not ready:
+            continue
         connection, _ = listener.accept()
         request = _received(connection)
         if request is not None:
@@ -92,6 +94,14 @@ def _serve(listener: socket.socket, owner_ends: int) -> _Request | None:
             for file in request.files:
                 os.close(file)
         connection.close()
+
+
+def _has_workers() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:  # SIGCHLD is ignored, so those that have ended are gone
+        return False
+    return True
 
 
 def _received(connection: socket.socket) -> _Request | None:
