@@ -1,8 +1,7 @@
-"""Loads, checks, freezes and saves networks of transformers."""
+"""Loads, checks and saves networks of transformers."""
 
-import itertools
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,7 +9,6 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 from transformers.configuration_utils import PreTrainedConfig
-from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING, AutoConfig
 from transformers.utils import logging
@@ -19,6 +17,7 @@ from trainjob.api import Loss
 from trainjob.errors import UserError
 from trainjob.models import gpu_attention
 from trainjob.models.classifier import Classifier, problem_type
+from trainjob.models.pretrained_layers import head_of, layers_of, recompute_activations
 from trainjob.pretrained.hub import is_cached_only
 
 
@@ -65,121 +64,6 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
         save_network_config(self.network, folder)
 
 
-def head_of(network: PreTrainedModel) -> list[nn.Module]:
-    """The layers after the encoder."""
-    if network.base_model is not network:
-        return [part for part in network.children() if part is not network.base_model]
-    classifier = getattr(network, "classifier", None)  # CLIP's and SigLIP's have the encoder under another name
-    return [classifier] if isinstance(classifier, nn.Module) else []
-
-
-def layers_of(network: PreTrainedModel) -> Iterator[nn.Module]:
-    """The network's layers. Weights that lie on the meta device are made when their layer is given, those that are of
-    another type than float32 become it, and those outside of layers at the end."""
-    is_empty, made = any(map(_is_empty, network.modules())), set[nn.Module]()
-    for layer in _layers(network):
-        _make_weights(network, layer, made)
-        yield layer
-    _make_weights(network, network, made)
-    if is_empty:
-        network.tie_weights()
-
-
-def _layers(network: PreTrainedModel) -> list[nn.Module]:
-    return [module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)]
-
-
-@torch.no_grad()
-def _make_weights(network: PreTrainedModel, part: nn.Module, made: set[nn.Module]) -> None:
-    """Gives the modules of `part`, but for those already `made`, their initial weights, on the CPU, where they have
-    none, and has them be float32."""
-    own = [module for module in part.modules() if module not in made]
-    made.update(own)
-    empty = list(filter(_is_empty, own))
-    for module in empty:
-        module.to_empty(device="cpu", recurse=False)
-    for module in reversed(own) if empty else ():  # some modules see to the weights of those inside them
-        network._init_weights(module)  # noqa: SLF001  # what is public makes all weights at once
-    for tensor in _numbers_of(own):
-        tensor.data = tensor.data.float()
-
-
-def _is_empty(module: nn.Module) -> bool:
-    return any(tensor.is_meta for tensor in _own_tensors(module))
-
-
-def _own_tensors(module: nn.Module) -> tuple[torch.Tensor, ...]:
-    return (*module.parameters(recurse=False), *module.buffers(recurse=False))
-
-
-def _numbers_of(modules: Iterable[nn.Module]) -> list[torch.Tensor]:
-    """The modules' own weights and buffers, except integers."""
-    return [tensor for tensor in itertools.chain(*map(_own_tensors, modules)) if tensor.is_floating_point()]
-
-
-@contextmanager
-def computing_in_float32(network: PreTrainedModel) -> Generator[None]:
-    """Within the block, the weights of each layer are float32 while the layer computes, and weights outside of layers
-    all the time. Restores them afterwards."""
-    before: dict[torch.Tensor, torch.Tensor] = {}
-
-    def widen(tensors: Iterable[torch.Tensor]) -> None:
-        for tensor in tensors:
-            if tensor not in before:
-                before[tensor], tensor.data = tensor.data, tensor.data.float()
-
-    def restore(tensors: Iterable[torch.Tensor]) -> None:
-        for tensor in tensors:
-            if tensor in before:  # a layer may lie inside another
-                tensor.data = before.pop(tensor)
-
-    inside = {layer: _numbers_of(layer.modules()) for layer in _layers(network)}
-    outside = set(_numbers_of(network.modules())).difference(*inside.values())
-    with ExitStack() as afterwards:
-        for layer, own in inside.items():
-            afterwards.callback(layer.register_forward_pre_hook(lambda *_, own=own: widen(own)).remove)
-            hook = layer.register_forward_hook(lambda *_, own=own: restore(own), always_call=True)
-            afterwards.callback(hook.remove)
-        widen(outside)
-        afterwards.callback(restore, outside)
-        yield
-
-
-def recompute_activations(network: PreTrainedModel) -> None:
-    """Makes the backward pass recompute the layers' activations. Raises UserError if the network cannot."""
-    if not network.supports_gradient_checkpointing:
-        raise UserError(f"spec.training.activationCheckpointing: transformers has none for {network.config.model_type}")
-    earlier: Any = network.gradient_checkpointing_enable  # its name before transformers 5.23, which warns of it
-    getattr(network, "activation_checkpointing_enable", earlier)({"use_reentrant": False})
-
-
-def freeze_unused(network: nn.Module, answers: torch.Tensor) -> None:
-    """Freezes the weights of `network` that its `answers` do not depend on, such as CLIP's last normalization or a mask
-    token: nothing would train them, and DistributedDataParallel waits for the gradient of all that is not frozen."""
-    used: set[int] = set()
-    seen: set[Any] = set()
-    steps = [answers.grad_fn]
-    while steps:
-        step = steps.pop()
-        if step is None or step in seen:
-            continue
-        seen.add(step)
-        used.add(id(getattr(step, "variable", None)))
-        steps += [earlier for earlier, _ in step.next_functions]
-    for parameter in network.parameters():
-        if id(parameter) not in used:
-            parameter.requires_grad_(False)
-
-
-def set_dropout(head: list[nn.Module], probability: float) -> bool:
-    """Sets the modules' probability: each architecture's configuration has another name for it, or none. Whether there
-    is any dropout."""
-    found = [module for part in head for module in part.modules() if isinstance(module, nn.Dropout)]
-    for module in found:
-        module.p = probability
-    return bool(found)
-
-
 def label_config(classes: list[str], loss: Loss) -> dict[str, Any]:
     """The head's settings in a network's config.json."""
     return {
@@ -191,17 +75,17 @@ def label_config(classes: list[str], loss: Loss) -> dict[str, Any]:
 
 
 NUMBER_CONFIG: Mapping[str, Any] = {"num_labels": 1, "problem_type": "regression"}
-"""The same of a head that predicts a number."""
+"""The settings of a head that predicts a number."""
 
 
 def load_pretrained(
     kind: Any, name: str, field: str, noun: str, as_stored: bool = False, **options: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The network called `name`, loaded by transformers' class `kind` in float32, or `as_stored`, and its
-    loading report: `missing_keys`, `mismatched_keys` and others. Errors call it a `noun` and name the `field` that
-    names it. On the meta device only config.json is read, and the report is empty.
+    """The network called `name`, and transformers' report on its weights: `missing_keys`, `mismatched_keys` and others.
+    Loads it with transformers' class `kind` in float32, or in its own type if `as_stored`. On the meta device only
+    config.json is read, and the report is empty.
 
-    Raises UserError where it cannot be loaded, or needs code of its own.
+    Raises UserError if it cannot be loaded or needs code of its own; the message names `field` and calls it a `noun`.
     """
     cached_only = is_cached_only(name, field)
     try:
@@ -242,8 +126,8 @@ def load_saved(kind: Any, folder: Path) -> PreTrainedModel:
 
 
 def refuse_code(name: str, shown: str, cached_only: bool) -> None:
-    """Raises UserError where the model's config.json names code to run: a class beside it that transformers does not
-    have, or a kernel from the hub for its attention."""
+    """Raises UserError if the model's config.json names code to run: a class that transformers does not have,
+    or a kernel from the hub for its attention."""
     config, _ = PreTrainedConfig.get_config_dict(name, local_files_only=cached_only)
     if "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING:
         raise UserError(
@@ -274,7 +158,7 @@ def quiet() -> Generator[None]:
 def check_compatible(
     network: PreTrainedModel, path: str, name: str, max_length: int, limit: int | None, vocabulary_size: int
 ) -> None:
-    """Raises UserError where `max_length` is above the network's `limit`, or its tokenizer has tokens that it lacks."""
+    """Raises UserError if `max_length` exceeds the network's `limit`, or if it has no embedding for some tokens."""
     if limit is not None and max_length > limit:
         raise UserError(f"{path}.maxLength: {name} takes at most {limit} tokens, not {max_length}")
     embeddings = network.get_input_embeddings()
@@ -293,7 +177,7 @@ def save_network(network: PreTrainedModel, folder: Path) -> None:
 
 
 def save_network_config(network: PreTrainedModel, folder: Path) -> None:
-    """Saves what `save_network` does, without the weights."""
+    """Saves the files that `save_network` saves, except the weights."""
     network.config.dtype = "float32"
     network.config.architectures = [type(network).__name__.removeprefix("FSDP")]  # as fully_shard calls the class
     network.config.save_pretrained(folder)

@@ -19,15 +19,13 @@ from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import gpu_attention, master_weights
 from trainjob.models.pretrained import (
     check_compatible,
-    computing_in_float32,
-    layers_of,
     load_pretrained,
     load_saved,
     quiet,
-    recompute_activations,
     save_network,
     save_network_config,
 )
+from trainjob.models.pretrained_layers import computing_in_float32, layers_of, recompute_activations
 from trainjob.models.trainable import Trainable
 from trainjob.pretrained.remote_model import local_folder
 from trainjob.storage import Folder

@@ -15,14 +15,8 @@ from trainjob import api
 from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.network import Normalization
 from trainjob.kinds.inputs.image import ImageInput
-from trainjob.models.pretrained import (
-    PretrainedClassifier,
-    freeze_unused,
-    head_of,
-    load_pretrained,
-    load_saved,
-    set_dropout,
-)
+from trainjob.models.pretrained import PretrainedClassifier, load_pretrained, load_saved
+from trainjob.models.pretrained_layers import freeze_unused, head_of, set_dropout
 
 
 class PretrainedImageClassifier(PretrainedClassifier):

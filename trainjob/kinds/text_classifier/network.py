@@ -17,14 +17,12 @@ from trainjob.models import master_weights
 from trainjob.models.pretrained import (
     PretrainedClassifier,
     check_compatible,
-    freeze_unused,
-    head_of,
     load_pretrained,
     load_saved,
     quiet,
     refuse_code,
-    set_dropout,
 )
+from trainjob.models.pretrained_layers import freeze_unused, head_of, set_dropout
 
 PRUNED = "trainjob_pruned"
 """In a pruned network's config.json: inputs and outputs of each linear layer of which parts were removed, by name."""

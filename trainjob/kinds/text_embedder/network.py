@@ -19,13 +19,13 @@ from trainjob.kinds.text_classifier.network import is_decoder, longest_text
 from trainjob.models import gpu_attention
 from trainjob.models.pretrained import (
     check_compatible,
-    freeze_unused,
     load_pretrained,
     load_saved,
     quiet,
     save_network,
     save_network_config,
 )
+from trainjob.models.pretrained_layers import freeze_unused
 from trainjob.models.trainable import Trainable
 
 _MODULES = ("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")

@@ -15,15 +15,8 @@ from trainjob.kinds.token_classifier.input import SpanInput
 from trainjob.kinds.token_classifier.spec import TokenClassifier as Spec
 from trainjob.kinds.token_classifier.tags import tag_names
 from trainjob.models import master_weights
-from trainjob.models.pretrained import (
-    PretrainedClassifier,
-    check_compatible,
-    freeze_unused,
-    head_of,
-    load_pretrained,
-    load_saved,
-    set_dropout,
-)
+from trainjob.models.pretrained import PretrainedClassifier, check_compatible, load_pretrained, load_saved
+from trainjob.models.pretrained_layers import freeze_unused, head_of, set_dropout
 
 
 class TokenClassifier(PretrainedClassifier):
