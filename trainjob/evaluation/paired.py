@@ -1,7 +1,6 @@
 """How sure the scores of a classifier are, and whether one is better than another on the same rows.
 
-Rows that have the same label and predictions are
-exchangeable, so a sample is drawn as counts of such cells.
+Rows that have the same label and predictions are exchangeable, so a sample is drawn as counts of such cells.
 """
 
 import math
@@ -12,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.evaluation.confusion import Confusion
-from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates
+from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates, with_intervals
 from trainjob.evaluation.predictions import table
 
 BLOCK = 2**20
@@ -85,7 +84,7 @@ def estimate_scores(labels: np.ndarray, predicted: np.ndarray, classes: int) -> 
     """The scores of predictions int64 [n] for labels int64 [n], which are below `classes`; a prediction that is not
     counts as wrong."""
     values, samples = _bootstrap(labels, [predicted], classes)
-    return ClassEstimates(**_estimates(values[0], samples[:, 0]))
+    return ClassEstimates(**with_intervals(values[0], samples[:, 0].T, ("accuracy", "f1")))
 
 
 def estimate_from_confusion(confusion: Confusion, classes: int) -> ClassEstimates:
@@ -100,16 +99,10 @@ def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int
     values, samples = _bootstrap(labels, [first, second], classes)
     only_first = int(np.sum((first == labels) & (second != labels)))
     only_second = int(np.sum((first != labels) & (second == labels)))
-    estimates = _estimates(values[0] - values[1], samples[:, 0] - samples[:, 1])
+    estimates = with_intervals(values[0] - values[1], (samples[:, 0] - samples[:, 1]).T, ("accuracy", "f1"))
     if only_first + only_second < FEWEST_ROWS:
         estimates = {name: holding_zero(estimate) for name, estimate in estimates.items()}
-    return ClassLead(
-        accuracy=estimates["accuracy"],
-        f1=estimates["f1"],
-        only_first=only_first,
-        only_second=only_second,
-        p=mcnemar(only_first, only_second),
-    )
+    return ClassLead(**estimates, only_first=only_first, only_second=only_second, p=mcnemar(only_first, only_second))
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -161,13 +154,3 @@ def _sums(counts: np.ndarray, groups: np.ndarray, number: int) -> np.ndarray:
 
 def holding_zero(estimate: Estimate) -> Estimate:
     return Estimate(value=estimate.value, low=min(estimate.low, 0.0), high=max(estimate.high, 0.0))
-
-
-def _estimates(values: np.ndarray, samples: np.ndarray) -> dict[str, Estimate]:
-    low, high = np.quantile(samples, [0.025, 0.975], axis=0)
-    return {
-        name: Estimate(value=value, low=min(value, bottom), high=max(value, top))
-        for name, value, bottom, top in zip(
-            ("accuracy", "f1"), values.tolist(), low.tolist(), high.tolist(), strict=True
-        )
-    }

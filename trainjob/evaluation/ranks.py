@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates
+from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates, with_intervals
 
 BLOCK = 512
 """Rows that are compared with all texts at once."""
 GROUPS = 1000
 """More rows are drawn in so many groups by the bootstrap."""
 LOW, HASH = 0xFFFFFFFF, 0x7FFFFFFF
-"""The bits of a label with the second text's hash, and those of it that a first text's hash has."""
+"""Masks: the bits of a label that hold the second text's hash, and the bits of it that a first text's hash has."""
 
 
 class RankEstimates(ScoreEstimates):
@@ -73,8 +73,7 @@ def ranks_of(labels: np.ndarray, similarities: Callable[[slice, np.ndarray], np.
     of others, [rows, others].
 
     Of several texts that belong to a first text the best counts, and the others are left out, as is the first text
-    itself. A text that is as similar
-    as the right one is ahead of it, so vectors that are all equal are at the end.
+    itself. A text that is as similar as the right one is ahead of it, so vectors that are all equal are at the end.
     """
     _, kept, text_of_row = np.unique(labels & LOW, return_index=True, return_inverse=True)
     _, first_of_row = np.unique(labels >> 32, return_inverse=True)
@@ -84,9 +83,9 @@ def ranks_of(labels: np.ndarray, similarities: Callable[[slice, np.ndarray], np.
     for start in range(0, len(labels), BLOCK):
         rows = slice(start, min(start + BLOCK, len(labels)))
         for row, found in enumerate(similarities(rows, kept), start):
-            right = own[first_of_row[row]]
-            best = found[right].max()
-            found[right] = -np.inf
+            right_texts = own[first_of_row[row]]
+            best = found[right_texts].max()
+            found[right_texts] = -np.inf
             found[hashes == labels[row] >> 32] = -np.inf
             ranks[row] = 1 + np.sum(found >= best)
     return ranks
@@ -105,8 +104,4 @@ def _estimates(terms: np.ndarray, names: tuple[str, ...]) -> dict[str, Estimate]
     sums = np.add.reduceat(terms[:, random.permutation(rows)], starts, axis=1)
     drawn = random.multinomial(groups, np.full(groups, 1 / groups), SAMPLES).T
     samples = (sums @ drawn) / (np.diff(starts, append=rows) @ drawn)
-    low, high = np.quantile(samples, [0.025, 0.975], axis=1).tolist()
-    return {
-        name: Estimate(value=value, low=min(value, bottom), high=max(value, top))
-        for name, value, bottom, top in zip(names, terms.mean(axis=1).tolist(), low, high, strict=True)
-    }
+    return with_intervals(terms.mean(axis=1), samples, names)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates
+from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates, with_intervals
 from trainjob.schema.spans import Span, parsed
 
 NAMES = ("f1", "precision", "recall", "partial_f1")
@@ -43,7 +43,7 @@ class SpanLead(Lead):
     f1: Estimate
     """F1 of the first one minus that of the second."""
     partial_f1: Estimate
-    """The same of the partial F1."""
+    """Partial F1 of the first one minus that of the second."""
 
     @property
     def main(self) -> Estimate:
@@ -67,25 +67,25 @@ class SpanJudge:
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> SpanEstimates:
         counts = counts_of_rows(labels, predicted)
         values, samples = scores_of(counts.sum(axis=0)), scores_of(_samples([counts])[0])
-        return SpanEstimates(**_estimates(values, samples, NAMES))
+        return SpanEstimates(**with_intervals(values, samples, NAMES))
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> SpanLead:
         pair = [counts_of_rows(labels, each) for each in (first, second)]
         one, other = (scores_of(each.sum(axis=0)) for each in pair)
         one_drawn, other_drawn = map(scores_of, _samples(pair))
         kept = [NAMES.index("f1"), NAMES.index("partial_f1")]
-        return SpanLead(**_estimates((one - other)[kept], (one_drawn - other_drawn)[kept], ("f1", "partial_f1")))
+        return SpanLead(**with_intervals((one - other)[kept], (one_drawn - other_drawn)[kept], ("f1", "partial_f1")))
 
 
 def counts_of(true: Sequence[Span], found: Sequence[Span]) -> tuple[int, int, int, int]:
     """Right spans, other spans of the right type that overlap a true one, found and true spans."""
     right = set(true) & set(found)
-    open_ones = sorted(set(true) - right)
+    missed = sorted(set(true) - right)
     partial = 0
     for start, end, kind in sorted(set(found) - right):
-        overlapped = next((span for span in open_ones if span[2] == kind and span[0] < end and start < span[1]), None)
+        overlapped = next((span for span in missed if span[2] == kind and span[0] < end and start < span[1]), None)
         if overlapped is not None:
-            open_ones.remove(overlapped)
+            missed.remove(overlapped)  # each true span counts once
             partial += 1
     return len(right), partial, len(found), len(true)
 
@@ -130,11 +130,3 @@ def _samples(counts: list[np.ndarray]) -> list[np.ndarray]:
         for each, own in zip(sums, counts, strict=True):
             each[number] = drawn @ own
     return sums
-
-
-def _estimates(values: np.ndarray, samples: np.ndarray, names: Sequence[str]) -> dict[str, Estimate]:
-    low, high = np.quantile(samples, [0.025, 0.975], axis=1)
-    return {
-        name: Estimate(value=value, low=min(value, bottom), high=max(value, top))
-        for name, value, bottom, top in zip(names, values.tolist(), low.tolist(), high.tolist(), strict=True)
-    }
