@@ -1,15 +1,14 @@
 """Parses YAML text into plain data, with the line of each field."""
 
 import json
-import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import isinf
 from typing import Any, NamedTuple
 
 import yaml
 
+from trainjob.api.kubernetes_yaml import KNOWN_TAGS, TAG, Loader, explain, json_number, root_nodes
 from trainjob.errors import UserError
 
 FieldPath = tuple[str | int, ...]
@@ -86,17 +85,10 @@ def parse(
         return InvalidDocument([Problem(position(line, column), at, message)])
 
     with _reporting_faults(text, fail):
-        roots = list(_roots(text))
+        roots = list(root_nodes(text))
         if len(roots) > 1:
             roots = [_only_one(roots, kind, fail)]
         return _document(roots[0] if roots else None, position, at)
-
-
-def as_yaml_file(*documents: Any, in_one_line: bool = False) -> str:
-    """YAML documents that are read back as they are, here and by Kubernetes. Raises YAMLError for values that YAML does
-    not have."""
-    style: dict[str, Any] = {"default_flow_style": True, "width": 10**9} if in_one_line else {}
-    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **style)
 
 
 def parse_all(text: str, position: Callable[[int, int | None], Position]) -> list[Document]:
@@ -106,7 +98,7 @@ def parse_all(text: str, position: Callable[[int, int | None], Position]) -> lis
         return InvalidDocument([Problem(position(line, column), (), message)])
 
     with _reporting_faults(text, fail):
-        return [_document(root, position, ()) for root in _roots(text)]
+        return [_document(root, position, ()) for root in root_nodes(text)]
 
 
 def _document(root: yaml.Node | None, position: Callable[[int, int | None], Position], at: FieldPath) -> Document:
@@ -124,25 +116,12 @@ def _reporting_faults(text: str, fail: Callable[[int, int | None, str], InvalidD
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, None)
-        raise fail(line, column, f"not valid YAML: {_explain(error)}") from None
+        raise fail(line, column, f"not valid YAML: {explain(error)}") from None
     except yaml.reader.ReaderError as error:
         line, character = text.count("\n", 0, error.position) + 1, ord(text[error.position])
         raise fail(line, None, f"not valid YAML: the character U+{character:04X} is not allowed") from None
     except (RecursionError, _TooLarge):
         raise fail(1, None, "the YAML is nested too deeply or too large") from None
-
-
-def _roots(text: str) -> Iterator[yaml.Node]:
-    """The root nodes of the non-empty documents."""
-    loader = _Loader(text)
-    try:
-        while loader.check_node():
-            root = loader.get_node()
-            if root is not None and root.tag != _TAG + "null":
-                yield root
-    except (ValueError, OverflowError):  # what Python makes of "\\UFFFFFFFF"
-        problem = "an escape sequence or a number that is out of range"
-        raise yaml.MarkedYAMLError(problem=problem, problem_mark=loader.get_mark()) from None
 
 
 def _only_one(
@@ -163,47 +142,19 @@ class _TooLarge(Exception):
     pass
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML 1.1 as Kubernetes reads it: 1e-4 is a number, y is true, dates and base-60 numbers are text.
-
-    Source: resolve.go of sigs.k8s.io/yaml/goyaml.v2.
-    """
-
-    yaml_implicit_resolvers = {}
-    bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes texts that PyYAML would not, and that Kubernetes reads as something else, such as y and 1e3."""
-
-
-_TAG = "tag:yaml.org,2002:"
-_SCALARS = {
-    "bool": (r"y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
-    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    "int": (r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)", "-+0123456789"),
-    "float": (r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
-    "merge": (r"<<", "<"),
-}
-for _name, (_pattern, _first) in _SCALARS.items():
-    for _class in (_Loader, _Dumper):
-        _class.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), list(_first))
-_KNOWN_TAGS = {_TAG + name for name in ("map", "seq", "str", "bool", "null", "int", "float")}
-
-
 class _Reader:
     """Converts composed nodes into data, and records positions and problems."""
 
     def __init__(self, position: Callable[[int], Position]) -> None:
         self.position = position
-        self.loader = _Loader("")
+        self.loader = Loader("")
         self.document = Document()
 
     def value(self, node: yaml.Node, path: FieldPath) -> Any:
         if len(self.document.positions) > MAX_FIELDS:
             raise _TooLarge
-        if node.tag not in _KNOWN_TAGS:
-            self.problem(node, path, f"the YAML tag {node.tag.replace(_TAG, '!!')} is not supported")
+        if node.tag not in KNOWN_TAGS:
+            self.problem(node, path, f"the YAML tag {node.tag.replace(TAG, '!!')} is not supported")
             return None
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, path)
@@ -217,7 +168,7 @@ class _Reader:
         merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            if key_node.tag == _TAG + "merge":
+            if key_node.tag == TAG + "merge":
                 merged = self.merge(value_node, path) | merged
                 continue
             key = self.key(key_node, path)
@@ -240,7 +191,7 @@ class _Reader:
         return merged
 
     def key(self, node: yaml.Node, path: FieldPath) -> str:
-        is_plain = isinstance(node, yaml.ScalarNode) and node.tag in _KNOWN_TAGS
+        is_plain = isinstance(node, yaml.ScalarNode) and node.tag in KNOWN_TAGS
         key = self.scalar(node, path) if is_plain else None
         if isinstance(key, str):
             return key
@@ -255,25 +206,15 @@ class _Reader:
         try:
             value = self.loader.construct_object(node)
             if isinstance(value, str):
-                value.encode()  # which half of a surrogate pair, written as an escape, does not allow
-            return _json_number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+                value.encode()  # fails for half of a surrogate pair that is written as an escape
+            return json_number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
         except (ValueError, OverflowError, LookupError, yaml.YAMLError):
-            tag = node.tag.replace(_TAG, "!!")
+            tag = node.tag.replace(TAG, "!!")
             self.problem(node, path, f"{_shortened(node.value)} does not fit the YAML tag {tag}")
             return None
 
     def problem(self, node: yaml.Node, path: FieldPath, message: str) -> None:
         self.document.problems.append(Problem(self.position(node.start_mark.line + 1), path, message))
-
-
-def _json_number(value: int | float) -> int | float:
-    """The number as an API server receives it: JSON does not distinguish 10.0 from 10, and integers have 64 bits.
-    Raises OverflowError if it is out of range."""
-    if isinstance(value, int):
-        return value if -(2**63) <= value < 2**63 else float(value)
-    if isinf(value):
-        raise OverflowError
-    return int(value) if value.is_integer() and abs(value) < 1e21 else value
 
 
 def _shortened(text: str) -> str:
@@ -284,17 +225,3 @@ def _kind(node: yaml.Node) -> str:
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     kinds = (value.value for key, value in pairs if key.value == "kind" and isinstance(value, yaml.ScalarNode))
     return next(kinds, "one without a kind")
-
-
-def _explain(error: yaml.MarkedYAMLError) -> str:
-    """PyYAML's message, with advice for common mistakes."""
-    problem = str(error.problem or error.context)
-    if "'\\t'" in problem:
-        return f"{problem}; indent with blanks, not tabs"
-    if "mapping values are not allowed" in problem:
-        return f"{problem}; look for a wrong indentation, or text with a colon that needs quotes"
-    if "could not find expected ':'" in problem:
-        return f"{problem}; a field is written `name: value`"
-    if error.context and error.context_mark and error.context_mark is not error.problem_mark:
-        return f"{problem} ({error.context} that starts on line {error.context_mark.line + 1})"
-    return problem

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api.document import as_yaml_file
+from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.cli.output import printable, printable_json
 from trainjob.formatting import score
 

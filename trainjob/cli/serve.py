@@ -91,7 +91,7 @@ def _shown(host: str) -> str:
 
 def _manifest(run: "Folder", variant: str | None, overrides: list[str]) -> str:
     """The RayService and, before it, the NetworkPolicy of its pods, in YAML."""
-    from trainjob.api.document import as_yaml_file
+    from trainjob.api.kubernetes_yaml import as_yaml_file
     from trainjob.serving.config import ENVIRONMENT, PORT, Served, serve_config
     from trainjob_operator.network_policy import serving_policy
     from trainjob_operator.ray_service import ray_service

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trainjob.api import TrainJob
-from trainjob.api.document import as_yaml_file
+from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.api.load import trainjob_of
 from trainjob.data.read.split_folders import SplitFiles
 from trainjob.driver.check import CheckedData, check_data

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 import yaml
 
 from trainjob.api import Baselines, TrainJob
-from trainjob.api.document import as_yaml_file
 from trainjob.api.earlier import as_written_now
+from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.api.names import run_name
 from trainjob.errors import UserError, listed, notify
 from trainjob.redaction import redacted

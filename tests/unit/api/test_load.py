@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from trainjob_files import GOOD, write
 
-from trainjob.api.document import InvalidDocument, as_yaml_file, parse
+from trainjob.api.document import InvalidDocument, parse
+from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.api.load import load_trainjob, position_in_content, trainjob_of
 
 
