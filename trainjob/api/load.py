@@ -20,11 +20,11 @@ from trainjob.api.document import (
     InvalidDocument,
     Position,
     Problem,
-    as_yaml_file,
     parse,
     value_at,
 )
 from trainjob.api.earlier import as_written_now
+from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.api.names import KIND
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob

@@ -102,7 +102,10 @@ def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int
     estimates = with_intervals(values[0] - values[1], (samples[:, 0] - samples[:, 1]).T, ("accuracy", "f1"))
     if only_first + only_second < FEWEST_ROWS:
         estimates = {name: holding_zero(estimate) for name, estimate in estimates.items()}
-    return ClassLead(**estimates, only_first=only_first, only_second=only_second, p=mcnemar(only_first, only_second))
+    p = mcnemar(only_first, only_second)
+    return ClassLead(
+        accuracy=estimates["accuracy"], f1=estimates["f1"], only_first=only_first, only_second=only_second, p=p
+    )
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

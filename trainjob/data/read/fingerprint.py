@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from trainjob.api import TrainJobSpec
+from trainjob.data.read.listing import File
 from trainjob.data.read.opening import HTTP_SECONDS, is_http
-from trainjob.data.read.source import File, files_of, sources_of
+from trainjob.data.read.source import files_of, sources_of
 from trainjob.errors import DataError, listed, notify
 from trainjob.storage import Folder, concurrently
 

@@ -1,18 +1,11 @@
-"""Turns URIs into parts to read: finds the files and detects their format."""
+"""Turns URIs into parts to read: chooses the files of one format, and a reader for each of them."""
 
-import glob
 import hashlib
 import mimetypes
 import os
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from pathlib import Path, PurePosixPath
+from dataclasses import replace
 from urllib.parse import urlsplit
-
-from fsspec.utils import glob_translate
-from pyarrow import fs
 
 from trainjob.api import Dataset, Source
 from trainjob.data.read.conll import ConllFile
@@ -20,45 +13,17 @@ from trainjob.data.read.formats import common_format, format_of, is_metadata, of
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.data.read.lfs_pointer import POINTER, POINTER_ADVICE, POINTER_BYTES, is_pointer
-from trainjob.data.read.opening import is_http, open_seekable, readable
+from trainjob.data.read.listing import File, Listing, find, is_marker
+from trainjob.data.read.opening import open_seekable, readable
 from trainjob.data.read.partitions import partitioned
 from trainjob.data.read.rows import SourcePart
 from trainjob.data.read.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError, listed, notify
-from trainjob.storage import concurrently, open_filesystem, storage_errors
+from trainjob.storage import concurrently
 
 UNLABELLED = "unlabelled"
 """The set whose rows train with the labels that a teacher gives them."""
 IMAGES_PER_PART = 64
-
-
-@dataclass(frozen=True)
-class File:
-    """A file of a source."""
-
-    uri: str
-    name: str
-    """Relative to the folder that was listed."""
-    size: int
-    changed: datetime | None
-    """When it was last written; None where that is not known."""
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The files that one URI of a source stands for."""
-
-    uri: str
-    files: list[File]
-    """The files, sorted by name."""
-    is_folder: bool
-    images: list[File] = field(default_factory=list)
-    """The images next to a table `metadata.csv`, the layout that the Hugging Face hub uses."""
-
-    @property
-    def data(self) -> list[File]:
-        """The files by which the format is told."""
-        return [file for file in self.files if not (self.is_folder and _is_marker(file.name))] or self.files
 
 
 def parts(
@@ -156,12 +121,12 @@ def _of_format(folder: Listing, kind: str) -> Listing:
     if kind == "images":
         _refuse_strange_images(folder.files, folder.uri)
     else:
-        files = [file for file in files if not _is_marker(file.name)]
+        files = [file for file in files if not is_marker(file.name)]
     images: list[File] = []
     if all(is_metadata(file.name) for file in files):
         images = [file for file in folder.files if format_of(file.name) == "images"]
     left_out = sorted({file.name for file in folder.files} - {file.name for file in [*files, *images]})
-    if left := [name for name in left_out if format_of(name) == kind or not _is_marker(name)]:
+    if left := [name for name in left_out if format_of(name) == kind or not is_marker(name)]:
         notify(f"{folder.uri}: left out {listed(left)}")
     if not files:
         raise DataError(f"{folder.uri}: the folder has no files; correct the URI")
@@ -204,11 +169,6 @@ def _identity(uri: str) -> str:
     return path if "://" in path else os.path.realpath(path)
 
 
-def _is_marker(name: str) -> bool:
-    """Whether a file is by its name, such as _SUCCESS or _delta_log/0.json, no rows but something about them."""
-    return any(part.startswith("_") for part in PurePosixPath(name).parts)
-
-
 def _refuse_strange_images(files: Iterable[File], uri: str) -> None:
     strange = [
         file.name
@@ -217,64 +177,6 @@ def _refuse_strange_images(files: Iterable[File], uri: str) -> None:
     ]
     if strange:
         raise DataError(f"{uri}: images in an unsupported format: {listed(strange)}; convert them, as to PNG")
-
-
-def find(uri: str, endpoint: str | None) -> Listing:
-    """The entries at `uri` without hidden files. Raises DataError if there are none."""
-    if is_http(uri):
-        return Listing(uri, [File(uri, uri.partition("?")[0].rpartition("/")[2], 0, None)], is_folder=False)
-    filesystem, path = open_filesystem(uri, endpoint)
-    scheme = uri[: uri.index("://") + 3] if "://" in uri and not uri.startswith("file:") else ""
-    with storage_errors(uri):
-        info = filesystem.get_file_info(path)
-        if info.type == fs.FileType.File:
-            return Listing(uri, [File(uri, info.base_name, info.size, info.mtime)], is_folder=False)
-        is_folder = info.type == fs.FileType.Directory
-        if is_folder:
-            folder, found = path, _list(filesystem, path, recursive=True)
-        elif glob.has_magic(path):
-            folder, found = _glob(filesystem, path)
-        else:
-            hint = ", or set HF_TOKEN if the data set is private" if scheme == "hf://" else ""
-            raise DataError(f"{uri}: there is nothing here; correct the URI{hint}")
-    start = len(folder.rstrip("/")) + 1
-    pattern = "" if is_folder else path[start:]
-    found = [info for info in found if not _is_hidden(info.path[start:], pattern)]
-    if broken := [info.path[start:] for info in found if info.type != fs.FileType.File]:
-        raise DataError(f"{uri}: broken links, or no files at all: {listed(broken)}; fix or remove them")
-    files = [File(scheme + info.path, info.path[start:], info.size, info.mtime) for info in found]
-    if not files:
-        raise DataError(f"{uri}: {'the folder has no files' if is_folder else 'no file matches'}; correct the URI")
-    return Listing(uri, sorted(files, key=lambda file: file.name), is_folder)
-
-
-def _is_hidden(name: str, pattern: str) -> bool:
-    """Whether a name begins with a dot or, in a glob, with `_`; never if the pattern itself names such files."""
-    beginnings = (".", "_") if pattern else (".",)
-    if any(step.startswith(beginnings) for step in pattern.split("/")):
-        return False
-    return any(part.startswith(beginnings) for part in PurePosixPath(name).parts)
-
-
-def _list(filesystem: fs.FileSystem, folder: str, recursive: bool) -> list[fs.FileInfo]:
-    """Lists the files of the folder, without its subfolders."""
-    infos = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=recursive))
-    found = [info for info in infos if info.type != fs.FileType.Directory]
-    if isinstance(filesystem, fs.LocalFileSystem):  # which passes over broken links
-        names = Path(folder).glob("**/*" if recursive else "*")
-        found += [fs.FileInfo(str(path)) for path in names if path.is_symlink() and not path.exists()]
-    return found
-
-
-def _glob(filesystem: fs.FileSystem, pattern: str) -> tuple[str, list[fs.FileInfo]]:
-    """The folder that the pattern starts from, and the files whose path matches; `*`, `?` and `[…]` stay within a
-    folder, `**` spans folders."""
-    steps = pattern.split("/")
-    fixed = next(index for index, step in enumerate(steps) if glob.has_magic(step))
-    folder = "/".join(steps[:fixed]) or "/"
-    matches = re.compile(glob_translate(pattern)).match
-    infos = _list(filesystem, folder, recursive=fixed < len(steps) - 1)
-    return folder, [info for info in infos if matches(info.path)]
 
 
 def _image_parts(files: list[File], uri: str, endpoint: str | None, labelled: bool) -> list[SourcePart]:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from trainjob.api import Dataset, Source, Validation
 from trainjob.data.read.formats import common_format, of_format
-from trainjob.data.read.source import find
+from trainjob.data.read.listing import find
 from trainjob.errors import DataError, notify
 from trainjob.storage import concurrently
 
