@@ -14,6 +14,7 @@ from trainjob.data.batches.loaders import collate
 from trainjob.data.batches.prepare import prepared
 from trainjob.data.first_pass.fitting import usable_rows
 from trainjob.data.read.bad_rows import BadRows, bad_rows_error
+from trainjob.data.read.source import identity
 from trainjob.data.read.spec_parts import source_parts
 from trainjob.errors import UserError, notify
 from trainjob.evaluation import Scores
@@ -46,6 +47,8 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
         module, preprocessor = load_trained(local)
     run = run_folder_of(folder)
     spec = _spec(run, preprocessor)
+    if spec is not None and spec.dataset is not None and identity(data) in map(identity, spec.dataset.train.all_uris):
+        notify(f"{data} has the rows that the model was trained on: these scores say little about others")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     allow_tf32(spec.training.precision if spec is not None else "float32")
     objective = preprocessor.target.objective(spec, module)

@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from fastapi import Body, Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi_offline import FastAPIOffline
+from pydantic import TypeAdapter
 
 from trainjob import __version__
 from trainjob.errors import UserError
@@ -78,8 +80,9 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     app.state.stopping, app.state.open_requests = False, 0
     app.add_middleware(Limits)
     app.add_middleware(Counted, metrics=metrics)
-    app.add_exception_handler(RequestValidationError, _refuse_invalid)
     html, question = page(name, preprocessor), preprocessor.input.question(most_rows(preprocessor))
+    fields = list(TypeAdapter(question).json_schema()["properties"])
+    app.add_exception_handler(RequestValidationError, partial(_refuse_invalid, fields))
     predictions = predictions_type(preprocessor.target.reply_type)
 
     @app.post("/predict", response_model=predictions, responses=_REFUSALS, dependencies=[Depends(_check_is_json)])
@@ -153,10 +156,10 @@ async def _check_is_json(request: Request) -> None:  # a plain function would be
         raise HTTPException(415, f"send JSON, and Content-Type: application/json; this is {kind or 'of no type'}")
 
 
-async def _refuse_invalid(_: Request, error: Exception) -> Response:
-    """Leaves out the request's content, which may be large."""
+async def _refuse_invalid(fields: Sequence[str], _: Request, error: Exception) -> Response:
+    """Names the `fields` that a request has. Leaves out the request's content, which may be large."""
     assert isinstance(error, RequestValidationError)
-    problems = [f"{_json_path(each['loc'][1:])}: {_wording(each)}" for each in error.errors()]
+    problems = [f"{_json_path(each['loc'][1:])}: {_wording(each, fields)}" for each in error.errors()]
     return JSONResponse({"detail": _listed(problems)}, 422)
 
 
@@ -165,14 +168,14 @@ def _json_path(path: Sequence[str | int]) -> str:
     return text.removeprefix(".") or "the request"
 
 
-def _wording(problem: dict[str, Any]) -> str:
+def _wording(problem: dict[str, Any], fields: Sequence[str]) -> str:
     match problem["type"]:
         case "json_invalid":
             return f"is not JSON: {problem['ctx']['error']}"
         case "missing":
             return "is missing"
         case "extra_forbidden":
-            return "is not known"
+            return f"is not known; a request has {' or '.join(fields)}" if len(problem["loc"]) == 2 else "is not known"
         case _:
             return str(problem["msg"]).removeprefix("Value error, ")
 

@@ -55,6 +55,7 @@ def test_predictions_have_the_table_and_the_row(
     assert pq.read_table(tmp_path / "out.parquet")["id"][7].as_py() == "007"
 
 
+@pytest.mark.filterwarnings("ignore:.*trained on:trainjob.errors.Notice")
 def test_tables_are_scored_as_their_images_in_a_folder(
     image_run: Path, image_folder: Path, listed: Path, embedded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -123,7 +123,7 @@ WRONG = [
     (b'{"texts": "a"}', "texts: "),
     (b'{"texts": ["a", 7]}', "texts[1]: "),
     (b'{"texts": ["a", null]}', "texts[1]: "),
-    (b'{"texts": ["a"], "tex": []}', "tex: is not known"),
+    (b'{"texts": ["a"], "tex": []}', "tex: is not known; a request has texts or rows"),
     (SURROGATE, "texts[0]: "),
     (b'{"rows": [{"title": "a"}]}', "rows[0].body: is missing"),
     (b'{"rows": [{"title": "a", "body": ["b"]}]}', "rows[0].body: must be text, a number"),

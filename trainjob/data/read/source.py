@@ -138,7 +138,7 @@ def _refuse_repeated(listings: Iterable[Listing]) -> None:
     first: dict[str, str] = {}
     for listing in listings:
         for file in listing.files:
-            other = first.setdefault(_identity(file.uri), listing.uri)
+            other = first.setdefault(identity(file.uri), listing.uri)
             if other != listing.uri:
                 raise DataError(
                     f"{file.uri} is named twice, by {other} and by {listing.uri}: its rows would count twice; correct "
@@ -163,7 +163,7 @@ def _others(number: int) -> str:
     return f", and so {'is one more' if number == 1 else f'are {number:,} more'}" if number else ""
 
 
-def _identity(uri: str) -> str:
+def identity(uri: str) -> str:
     """The same for all paths of a file on this machine."""
     path = urlsplit(uri).path if uri.startswith("file:") else uri
     return path if "://" in path else os.path.realpath(path)
