@@ -17,6 +17,7 @@ from operator_process import account
 from cluster.jobs import Jobs, document, eventually
 from trainjob.api.resources import Resource
 from trainjob.cluster import client as cluster_client
+from trainjob.errors import Notice
 
 TIME = "2026-01-02T03:04:05Z"
 STATUSES: dict[str, dict[str, Any]] = {
@@ -324,6 +325,17 @@ def test_what_is_missing_or_forbidden_is_told_in_a_line(
     monkeypatch.setattr(cluster_client, "TRAIN_JOBS", Resource("/apis/nobody.example/v1", "trainjobs"))
     monkeypatch.setattr(cluster_client, "GROUP", "nobody.example")
     assert "knows no TrainJobs (trainjobs.nobody.example): install the operator's chart" in trainjob("list").error
+
+
+def test_a_job_is_described_to_a_user_who_may_not_list_events(jobs: Jobs, trainjob: Command, tmp_path: Path):
+    create(jobs, "failed")
+    reader = account(jobs, tmp_path)
+    jobs.kubectl("create", "role", "reader", "--verb=get", "--resource=trainjobs.trainjob.dev")
+    jobs.kubectl("create", "rolebinding", "reader", "--role=reader", f"--serviceaccount={jobs.namespace}:operator")
+    with pytest.warns(Notice, match="without the Events: you may not list events in the namespace"):
+        said = trainjob("describe", "failed", kubeconfig=reader)
+    assert (said.code, "TrainingFailed: worker 1 raised" in said.out) == (0, True)
+    assert trainjob("events", "failed", kubeconfig=reader).code == 1
 
 
 def test_a_kubeconfig_that_leads_nowhere(jobs: Jobs, trainjob: Command, tmp_path: Path):

@@ -10,9 +10,11 @@ from trainjob.cli.cluster_options import Context, JobOrRun, Namespace, open_clie
 from trainjob.cli.named_run import is_path
 from trainjob.cli.output import console, say
 from trainjob.client.folders import open_folder
+from trainjob.errors import notify
 
 if TYPE_CHECKING:
     from trainjob.api.trainjob_status import TrainJobStatus
+    from trainjob.cluster.client import Client
     from trainjob.cluster.job import Event, Job
 
 _LABEL = 12
@@ -33,7 +35,18 @@ def describe(name: JobOrRun, context: Context = None, namespace: Namespace = Non
     client = open_client(context, namespace)
     job = client.job(name)
     options = repeated(context, namespace)
-    say("\n".join(description(job, client.events(job), console().width, datetime.now(UTC), options)))
+    say("\n".join(description(job, _events(client, job), console().width, datetime.now(UTC), options)))
+
+
+def _events(client: "Client", job: "Job") -> "list[Event]":
+    """The job's Events; none where the user may not list them, which a note says."""
+    from trainjob.cluster.errors import NotPermitted
+
+    try:
+        return client.events(job)
+    except NotPermitted as error:
+        notify(f"without the Events: {error}")
+        return []
 
 
 def description(job: "Job", events: "Sequence[Event]", width: int, now: datetime, options: str = "") -> list[str]:
@@ -96,6 +109,8 @@ def _facts(job: "Job", now: datetime) -> Iterator[tuple[str, str]]:
     status = job.status
     yield "TrainJob", f"{job.name} in {job.namespace}"
     yield "Phase", _phase(job)
+    if status.phase == "Running" and status.message:  # otherwise below, as why it waits or has ended
+        yield "Message", status.message
     yield "Age", age((now - job.created).total_seconds()) + _duration(status)
     yield from _training(job)
     if status.workers is not None:
@@ -120,7 +135,7 @@ def _phase(job: "Job") -> str:
     if status.phase is None and controller != OPERATOR:
         return f"none yet: the operator leaves the job to {controller} (spec.managedBy)"
     if status.phase is None:
-        return "none yet: the operator has not seen the job; see whether it runs"
+        return "none yet: the operator has not seen the job; `trainjob doctor` shows whether it runs"
     attempts = f", attempt {status.attempt} of {1 + job.spec.get('retries', 0)}" if status.attempt is not None else ""
     reason = f" ({status.reason})" if status.reason not in (None, status.phase) else ""
     deleted = ", being deleted" if job.is_being_deleted else ""

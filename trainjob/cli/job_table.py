@@ -1,6 +1,7 @@
 """TrainJobs in columns, as kubectl prints them."""
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 GAP = 3
 UNKNOWN = "<none>"
-_STEPS = ((2 * 60, 1, "s"), (3 * 3600, 60, "m"), (2 * 86400, 3600, "h"), (10**12, 86400, "d"))
+_STEPS = ((2 * 60, 1, "s"), (3 * 3600, 60, "m"), (2 * 86400, 3600, "h"), (math.inf, 86400, "d"))
 """Up to so many seconds an age is shown in this unit."""
 
 
@@ -74,10 +75,8 @@ def best_metric(job: "Job") -> str:
 
 def age(seconds: float) -> str:
     """The age in one unit, as kubectl shows it: 45s, 12m, 30h, 9d."""
-    for limit, unit, name in _STEPS:
-        if seconds < limit:
-            return f"{max(0, int(seconds)) // unit}{name}"
-    raise AssertionError("longer than the universe is old")
+    unit, name = next((unit, name) for limit, unit, name in _STEPS if seconds < limit)
+    return f"{max(0, int(seconds)) // unit}{name}"
 
 
 def print_changes(

@@ -201,8 +201,10 @@ def speed(status: TrainingStatus) -> list[str]:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as h:mm:ss."""
-    return str(timedelta(seconds=round(seconds)))
+    """Seconds as h:mm:ss, after the days if there are any."""
+    days, rest = divmod(round(seconds), 86400)
+    before = f"{days:,} day{'s' if days > 1 else ''}, " if days > 0 else ""
+    return f"{before}{timedelta(seconds=rest)}"
 
 
 def _amount(phase: Phase) -> str:

@@ -39,9 +39,10 @@ def described(subject: Job, *events: Event) -> list[str]:
 
 def test_a_job_that_nobody_has_seen():
     lines = described(job())
-    assert lines[:3] == [
+    assert lines[:4] == [
         "TrainJob    tags in team",
-        "Phase       none yet: the operator has not seen the job; see whether it runs",
+        "Phase       none yet: the operator has not seen the job; `trainjob doctor` shows",
+        "            whether it runs",
         "Age         3h",
     ]
     assert lines[-2:] == ["Next", "  trainjob wait tags -n team"]
@@ -112,6 +113,20 @@ def test_what_the_reason_says_is_not_said_twice():
     assert len([line for line in cancelled if "spec.cancel is true" in line]) == 1
 
 
+def test_a_job_that_trains_shows_its_message():
+    failure = {"rank": 1, "exception": "ValueError", "message": "no such column"}
+    message = "worker 1 failed: ValueError: no such column"
+    ending = described(
+        job(phase="Running", reason="Finishing", message=message, training={"stage": "Training", "failure": failure})
+    )
+    assert f"Message     {message}" in ending
+
+
+def test_an_estimate_beyond_all_calendars_is_shown():
+    training = {"stage": "Training", "step": 1, "steps": 10, "epochs": 1, "eta": 1e15}
+    assert any("11,574,074,074 days, 1:46:40 to go" in line for line in described(job(training=training)))
+
+
 def test_a_success_shows_scores_and_how_to_use_the_model():
     training = {
         "stage": "Finished",
@@ -156,9 +171,18 @@ def test_a_long_name_or_word_is_kept_whole():
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(-5, "0s"), (0, "0s"), (119, "119s"), (120, "2m"), (10_799, "179m"), (10_800, "3h"), (172_800, "2d")],
+    [
+        (-5, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (10_799, "179m"),
+        (10_800, "3h"),
+        (172_800, "2d"),
+        (1e15, "11574074074d"),
+    ],
 )
-def test_an_age_has_one_unit(seconds: int, shown: str):
+def test_an_age_has_one_unit(seconds: float, shown: str):
     assert age(seconds) == shown
 
 
