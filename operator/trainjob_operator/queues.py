@@ -1,14 +1,12 @@
 """Jobs in Kueue's queues: pure functions of the TrainJob, its RayJob and Kueue's Workloads."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.errors import RayJobError
+from trainjob_operator.head import Object
 from trainjob_operator.names import MANAGER, QUEUE_LABEL
-
-Object = Mapping[str, Any]
 
 
 def hold_queue(job: TrainJob, ray_job: Object | None) -> tuple[TrainJob, RayJobError | None]:
@@ -52,10 +50,10 @@ def queue_of(ray_job: Object | None) -> str | None:
 def keep_tolerations(desired: KubernetesObject, ray_job: Object) -> None:
     """Copies the tolerations that Kueue added when it started the RayJob into `desired`. Server-side apply replaces the
     whole list, and Kueue stops a RayJob that loses them."""
-    for own, found in zip(pod_specs(desired), pod_specs(ray_job), strict=False):
-        if "tolerations" in own:
-            own["tolerations"] = [*own["tolerations"]]
-            own["tolerations"] += [each for each in found.get("tolerations") or () if each not in own["tolerations"]]
+    for wanted, found in zip(pod_specs(desired), pod_specs(ray_job), strict=False):
+        if "tolerations" in wanted:
+            own = wanted["tolerations"]
+            wanted["tolerations"] = own + [each for each in found.get("tolerations") or () if each not in own]
 
 
 def pod_specs(ray_job: Object) -> Iterator[KubernetesObject]:

@@ -15,7 +15,7 @@ from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus, problems
 from trainjob_operator.errors import RayJobError
 
-_UNCHANGED = ("phase", "attempt", "rayJobName", "headPodUID", "notifications")
+_MUST_BE_UNCHANGED = ("phase", "attempt", "rayJobName", "headPodUID", "notifications")
 
 
 def read_train_job(body: Mapping[str, Any]) -> tuple[TrainJob, RayJobError | None]:
@@ -46,15 +46,15 @@ def status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[Kubern
     next one.
     """
     found: Mapping[str, Any] | None = body.get("status")
-    own = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
+    wanted = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
     patch: list[KubernetesObject] = [{"op": "test", "path": "/metadata/uid", "value": body["metadata"]["uid"]}]
     if found is None:
         patch.append({"op": "test", "path": "/status", "value": None})
-        return [*patch, {"op": "add", "path": "/status", "value": own}]
-    patch += [{"op": "test", "path": f"/status/{name}", "value": found.get(name)} for name in _UNCHANGED]
-    gone = found.keys() - own.keys() - {"training"}
-    patch += [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in own.items()]
-    return patch + [{"op": "remove", "path": f"/status/{name}"} for name in gone]
+        return [*patch, {"op": "add", "path": "/status", "value": wanted}]
+    patch += [{"op": "test", "path": f"/status/{name}", "value": found.get(name)} for name in _MUST_BE_UNCHANGED]
+    obsolete = found.keys() - wanted.keys() - {"training"}
+    patch += [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in wanted.items()]
+    return patch + [{"op": "remove", "path": f"/status/{name}"} for name in obsolete]
 
 
 def _valid_fields(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,13 +62,13 @@ def _valid_fields(spec: Mapping[str, Any]) -> dict[str, Any]:
     valid: dict[str, Any] = {}
     for name, info in TrainJobSpec.model_fields.items():
         with suppress(ValidationError, KeyError):
-            valid[name] = _reader_of(name).validate_python(spec[str(info.alias)], by_alias=True, by_name=False)
+            valid[name] = _field_type(name).validate_python(spec[str(info.alias)], by_alias=True, by_name=False)
     return valid
 
 
 @cache
-def _reader_of(name: str) -> TypeAdapter[Any]:
-    """Reads one field of a spec."""
+def _field_type(name: str) -> TypeAdapter[Any]:
+    """The type of one field of the spec, which validates the field without the others."""
     info = TrainJobSpec.model_fields[name]
     field: Any = Annotated[info.annotation, Field(), *info.metadata]  # pyrefly: ignore[not-a-type]
     return TypeAdapter(field)

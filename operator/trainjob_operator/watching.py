@@ -21,6 +21,7 @@ from trainjob.api.resources import PODS, RAY_JOBS
 WATCH_RETRY_SECONDS = 1.0
 """Delay after a watch, or all of them, has failed. Kopf itself has retried a refused watch for a minute by then."""
 LISTED = "LISTED"
+"""The type of the event, without an object, that follows the objects of each list."""
 
 logger = logging.getLogger("trainjob.operator")
 
@@ -33,22 +34,23 @@ operator with many namespaces, each of which needs three connections."""
 async def login(**arguments: Any) -> kopf.AiohttpSession | None:
     """kopf's usual connection to the API server, with a reduced representation of RayJobs and pods."""
     in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
-    found = (kopf.login_with_service_account if in_cluster else kopf.login_with_kubeconfig)(**arguments)
-    if found is None:
+    login_of_kopf = kopf.login_with_service_account if in_cluster else kopf.login_with_kubeconfig
+    connection = login_of_kopf(**arguments)
+    if connection is None:
         return None
-    server = found.server
+    server = connection.server
     if in_cluster:  # by IP address, as in all other requests, so that it works without the cluster's DNS
         configuration = Configuration()
         load_incluster_config(configuration)
         server = configuration.host
     session = ClientSession(
-        connector=TCPConnector(limit=0, ssl=found.as_ssl_context()),
-        headers=found.as_http_headers(),
-        proxy=found.proxy_url,
+        connector=TCPConnector(limit=0, ssl=connection.as_ssl_context()),
+        headers=connection.as_http_headers(),
+        proxy=connection.proxy_url,
         middlewares=[_request_metadata_only],
         response_class=_Response,
     )
-    return kopf.AiohttpSession(server=server, expiration=found.expiration, aiohttp_session=session)
+    return kopf.AiohttpSession(server=server, expiration=connection.expiration, aiohttp_session=session)
 
 
 async def _request_metadata_only(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
@@ -61,8 +63,8 @@ async def _request_metadata_only(request: ClientRequest, send: ClientHandlerType
 
 
 class _Response(ClientResponse):
-    """Uses a faster JSON parser, and an empty list for the null that an empty metadata list has as its items, which
-    kopf does not expect."""
+    """Uses a faster JSON parser, and replaces the null items of an empty list of metadata, which kopf does not expect,
+    by an empty list."""
 
     async def json(self, **options: Any) -> Any:
         found = await super().json(**options) if self.status >= 400 else from_json(await self.read())
@@ -105,8 +107,7 @@ async def _watch(
     processor: Callable[..., Awaitable[Any]],
     **_: Any,
 ) -> None:
-    """Processes the events of a resource one after the other, forever. An event of the type LISTED, without an object,
-    follows the objects of each list, also of one that broke off."""
+    """Processes the events of a resource one after the other, forever. LISTED also follows a list that broke off."""
     listed = {"type": LISTED, "object": {}}
     while True:
         async for event in _watch_until_failed(settings, resource, namespace):

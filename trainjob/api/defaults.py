@@ -1,5 +1,7 @@
 """Defaults that depend on other fields of the spec."""
 
+from math import ceil
+
 from trainjob.api.baselines import Baselines
 from trainjob.api.training import Constant, Optimizer, Scheduler, Training, WarmUp
 from trainjob.api.trainjob import TrainJob, TrainJobSpec
@@ -39,7 +41,7 @@ def _with_loss(spec: TrainJobSpec) -> Model:
 def _filled(training: Training, model: Model, workers: int) -> Training:
     chosen: dict[str, object] = {}
     if "batch_size" not in training.model_fields_set:
-        chosen["batch_size"] = -(-BATCH_SIZE // workers) * workers
+        chosen["batch_size"] = ceil(BATCH_SIZE / workers) * workers
     if "scheduler" not in training.model_fields_set:
         chosen["scheduler"] = Scheduler(linear=WarmUp()) if model.pretrained else Scheduler(constant=Constant())
     chosen["optimizer"] = _with_rate(training.optimizer, model.kind)

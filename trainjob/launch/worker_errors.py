@@ -33,7 +33,8 @@ class WorkerError(Exception):
 
     @classmethod
     def died(cls, rank: int, why: str, log: str) -> Self:
-        """The error for a worker whose process ended unexpectedly. It counts as the earliest one."""
+        """The error for a worker whose process ended unexpectedly. It has the time 0, so that it counts as the earliest
+        one."""
         return cls(rank, _DIED, why, log, time=0.0)
 
     def __str__(self) -> str:
@@ -60,7 +61,8 @@ def lost_a_worker(error: Exception) -> bool:
     """Whether a worker's process, or its node, has died, or a worker has lost its connection to one that died."""
     if not isinstance(error, WorkerError) or error.message == _OUT_OF_MEMORY:
         return False
-    return error.exception == _DIED or error.exception.startswith("Dist") or "gloo" in error.message
+    has_lost_connection = error.exception.startswith("Dist") or "gloo" in error.message  # such as DistBackendError
+    return error.exception == _DIED or has_lost_connection
 
 
 def ran_out_of_memory(error: Exception) -> bool:

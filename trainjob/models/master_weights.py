@@ -1,5 +1,5 @@
-"""Passes in bfloat16 with master weights in float32 (Micikevicius et al., 2018, https://arxiv.org/abs/1710.03740): all
-weights are rounded once for a pass. See docs/decisions/weights-rounded-at-once.md."""
+"""Forward passes in bfloat16 with master weights in float32 (Micikevicius et al., 2018,
+https://arxiv.org/abs/1710.03740): each pass rounds all weights once. See docs/decisions/weights-rounded-at-once.md."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from transformers.modeling_utils import PreTrainedModel
 
 from trainjob.models.trainable import Trainable
 
-PROBE = 8
-"""Tokens."""
+PROBE_TOKENS = 8
+"""Length of the text that `can_round` tries."""
 
 
 def call(module: Trainable[PreTrainedModel], **inputs: Any) -> Any:
@@ -28,15 +28,15 @@ def _call_rounded(network: PreTrainedModel, **inputs: Any) -> Any:
 
 
 def can_round(module: Trainable[PreTrainedModel]) -> bool:
-    """Whether the network of `module`, which takes tokens, can be called with rounded weights. Not where a part of it
-    is to stay in float32, such as a router or the statistics of batch normalization, or has numbers in float32 that are
-    no weights and do not go together with others."""
+    """Whether the network of `module`, which takes tokens, can be called with rounded weights. It cannot if parts must
+    stay in float32, such as a router or the statistics of batch normalization, or if it computes with float32 numbers
+    that are not weights and cannot be combined with bfloat16."""
     network, was_training = module.network, module.training
     if network._keep_in_fp32_modules or network._keep_in_fp32_modules_strict:  # noqa: SLF001
         return False
     if any(isinstance(part, _BatchNorm) for part in network.modules()):
         return False
-    tokens = torch.ones(1, PROBE, dtype=torch.int64, device=network.device)
+    tokens = torch.ones(1, PROBE_TOKENS, dtype=torch.int64, device=network.device)
     module.eval()
     try:
         with torch.inference_mode():

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def padded_length(lengths: np.ndarray, most: int) -> int:
     """The padded length of rows of these lengths: the longest, rounded up to a `length_multiple` unless that exceeds
     `most`."""
     longest, multiple = int(lengths.max(initial=0)), length_multiple()
-    return min(-(-longest // multiple) * multiple, max(most, longest))
+    return min(ceil(longest / multiple) * multiple, max(most, longest))
 
 
 def length_multiple() -> int:

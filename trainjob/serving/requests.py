@@ -11,19 +11,20 @@ from trainjob.kinds.inputs.questions import Row
 from trainjob.kinds.reply import Reply
 
 MOST_ROWS = 1000
-"""Rows of one request."""
+"""Largest number of rows in one request."""
 MOST_NUMBERS = 1_000_000
-"""Numbers in one answer: with very many classes, a request may have fewer rows."""
+"""Largest number of probabilities in one answer: with very many classes, a request may have fewer rows."""
 
 
 class Refusal(BaseModel):
-    """Why there are no predictions."""
+    """The body of an answer without predictions."""
 
     detail: str
+    """The reason."""
 
 
 def most_rows(preprocessor: Preprocessor) -> int:
-    """Rows that a request may have."""
+    """The largest number of rows that a request may have."""
     return max(1, min(MOST_ROWS, MOST_NUMBERS // preprocessor.target.width))
 
 

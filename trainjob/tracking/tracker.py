@@ -49,11 +49,11 @@ class Tracker(Protocol):
 
     registers_models: bool
     rewrites: bool = False
-    """Whether each process writes a run from its first record on; the tracker ignores what it has."""
+    """Whether each process writes a run from its first record on; the tracker ignores the records that it has."""
 
     def begin(self, run: RunFacts, known: str, parent: str) -> tuple[str, str]:
-        """Creates the tracker's run, or continues it: that with the id `known`, or with `run.key`. `parent` is the id
-        of a trial's search. Either may be empty. Returns id and address."""
+        """Continues the tracker's run that has the id `known` or else `run.key`, or creates it. `parent` is the id of
+        the search that a trial belongs to. `known` and `parent` may be empty. Returns id and address."""
         ...
 
     def log(self, run_id: str, records: Sequence[Mapping[str, Any]]) -> None:

@@ -1,8 +1,8 @@
 """Weights & Biases: writes runs through wandb's own client, online or, with WANDB_MODE=offline, to its local files.
 
-The client uploads in the background and does not tell what has arrived. So a process writes a run from its first record
-on: a server ignores steps that it has, and each folder of the offline mode holds the whole run. A run whose `init` has
-failed keeps its id in use until `teardown`.
+The client uploads in the background and does not report what has arrived. So each process writes a run from its first
+record on: a server ignores the steps that it already has, and in offline mode each process writes a folder with the
+whole run. The id of a run whose `init` has failed stays in use until `teardown`.
 """
 
 import json
@@ -26,7 +26,7 @@ def open_tracker(settings: WandB, job_name: str) -> "WandBTracker":
     offline = os.environ.get("WANDB_MODE") == "offline"
     if offline and "KUBERNETES_SERVICE_HOST" in os.environ and "WANDB_DIR" not in os.environ:
         raise UserError("offline, the run would be lost with this pod: set WANDB_DIR to a folder on a volume")
-    wandb.teardown()  # what a tracker that failed has left
+    wandb.teardown()  # ends runs that a failed tracker has left open
     return WandBTracker(settings, job_name)
 
 

@@ -29,8 +29,8 @@ class RankData:
     """The batches of one rank."""
 
     training: TrainingBatches
-    sets: Callable[[str], Iterator[Batch]]
-    """This rank's batches of a set to be scored, by the set's name."""
+    batches_to_score: Callable[[str], Iterator[Batch]]
+    """Returns this rank's batches of a set, by the set's name."""
     training_rows: int
     """Rows of an epoch, over all ranks."""
 
@@ -38,24 +38,25 @@ class RankData:
 def load_rank_data(job: WorkerJob, shard: Shard) -> RankData:
     """Waits for the training rows. Every rank must call this."""
     preprocessor = job.fitted.preprocessor
-    kept = _kept_sets(job)
+    examples_of = _in_memory_sets(job)
     scored = shard.scored(job.spec.workers.count)
 
-    def sets(name: str) -> Iterator[Batch]:
+    def batches_to_score(name: str) -> Iterator[Batch]:
         if name not in job.streamed:
-            return scoring_batches(memory_windows(kept(name), scored.window), preprocessor, scored)
-        own = replace(scored, rank=0, world_size=1, batch_size=scored.own_rows)  # Ray Data has divided the rows
-        return scoring_batches(read_windows(_dataset_shard(name), own.window), preprocessor, own)
+            return scoring_batches(memory_windows(examples_of(name), scored.window), preprocessor, scored)
+        # Ray Data has divided the rows among the ranks already
+        whole = replace(scored, rank=0, world_size=1, batch_size=scored.own_rows)
+        return scoring_batches(read_windows(_dataset_shard(name), whole.window), preprocessor, whole)
 
     if "train" in job.streamed:
         row_bytes = job.fitted.training_row_bytes(job.spec)
         streamed = StreamedBatches(_dataset_shard("train"), preprocessor, shard, row_bytes)
-        return RankData(streamed, sets, job.fitted.training_rows // shard.world_size * shard.world_size)
-    examples = kept("train")
-    return RankData(InMemoryBatches(examples, preprocessor, shard), sets, len(examples))
+        return RankData(streamed, batches_to_score, job.fitted.training_rows // shard.world_size * shard.world_size)
+    examples = examples_of("train")
+    return RankData(InMemoryBatches(examples, preprocessor, shard), batches_to_score, len(examples))
 
 
-def _kept_sets(job: WorkerJob) -> Callable[[str], Examples]:
+def _in_memory_sets(job: WorkerJob) -> Callable[[str], Examples]:
     """Returns a function that gives the rows of a set that is not streamed. If Ray Data prepares them, each node has
     one copy."""
     if job.examples is not None:

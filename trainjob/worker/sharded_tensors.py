@@ -6,6 +6,7 @@ Of a sharded tensor, a rank holds some rows. Of any other, all ranks hold all ro
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import torch
@@ -64,7 +65,7 @@ def rows_to_write(tensor: Tensor, rank: int, ranks: int, *, replicated: bool) ->
         return rows if rows.count and not is_copy else None
     if tensor.dim() == 0 or not replicated:
         return local_rows(tensor) if rank == 0 else None
-    size = -(-len(tensor) // ranks)
+    size = ceil(len(tensor) / ranks)
     local = tensor.detach()[rank * size : (rank + 1) * size]
     return LocalRows(local, rank * size) if len(local) or rank == 0 else None
 

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from math import ceil
 
 from trainjob.api.training import Training
 
@@ -21,10 +22,10 @@ class StepPlan:
 
     @classmethod
     def of(cls, training: Training, batches_per_epoch: int) -> "StepPlan":
-        steps_per_epoch = -(-batches_per_epoch // training.gradient_accumulation)
+        steps_per_epoch = ceil(batches_per_epoch / training.gradient_accumulation)
         most_steps = training.max_steps or sys.maxsize
         steps = min(steps_per_epoch * training.epochs, most_steps)
-        validations = -(-steps // steps_per_epoch)
+        validations = ceil(steps / steps_per_epoch)
         if training.validate_every_steps is not None:
             validations += steps // training.validate_every_steps
         return cls(steps_per_epoch, steps, most_steps, validations, log_every=min(50, max(1, steps_per_epoch // 20)))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -58,25 +59,25 @@ class Shard:
     @property
     def own_rows(self) -> int:
         """The most rows of a batch for one rank."""
-        return -(-self.batch_size // self.world_size)
+        return ceil(self.batch_size / self.world_size)
 
     @property
     def window(self) -> int:
         """Rows of one rank that are sorted by length together: whole batches."""
         return self.own_rows * max(1, WINDOW_ROWS // self.own_rows)
 
-    def micro_batches(self, count: int) -> int:
-        """The number of micro-batches for a rank's rows of a batch, so that none has more rows than with `count`
-        ranks."""
-        return -(-self.own_rows // -(-self.batch_size // count))
+    def micro_batches(self, ranks: int) -> int:
+        """The number of micro-batches for a rank's rows of a batch, so that none has more rows than a rank's share
+        among `ranks`."""
+        return ceil(self.own_rows / ceil(self.batch_size / ranks))
 
-    def scored(self, count: int) -> "Shard":
-        """The share of a set to score: no more rows at once than with `count` ranks."""
-        return replace(self, batch_size=-(-self.batch_size // count) * self.world_size)
+    def scored(self, ranks: int) -> "Shard":
+        """The share of a set to score: no more rows at once than a rank's share of a batch among `ranks`."""
+        return replace(self, batch_size=ceil(self.batch_size / ranks) * self.world_size)
 
     def batches(self, total: int) -> int:
         """The number of batches in an epoch of `total` rows."""
-        return -(-total // self.batch_size)
+        return ceil(total / self.batch_size)
 
 
 def shuffled_cut(lengths: np.ndarray, batch_size: int, seed: list[int]) -> list[np.ndarray]:

@@ -37,7 +37,7 @@ def build(spec: api.ImageNetwork, images: ImageInput, head: Mapping[str, Any]) -
     name = spec.pretrained
     assert name is not None
     field = f"{spec.path}.pretrained"
-    network, found = load_pretrained(
+    network, report = load_pretrained(
         AutoModelForImageClassification,
         name,
         field,
@@ -45,7 +45,7 @@ def build(spec: api.ImageNetwork, images: ImageInput, head: Mapping[str, Any]) -
         ignore_mismatched_sizes=True,
         **head,
     )
-    _check_weights(network, found, name, field)
+    _check_weights(network, report, name, field)
     normalize = Normalization(images, spec.augmentation)
     classifier = PretrainedImageClassifier(network, normalize, spec.freeze_encoder)
     _try_out(classifier, images, name, field)
@@ -58,25 +58,26 @@ def load(folder: Path, images: ImageInput) -> PretrainedImageClassifier:
     return PretrainedImageClassifier(load_saved(AutoModelForImageClassification, folder), Normalization(images))
 
 
-def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str, field: str) -> None:
-    """The head's weights may be missing or of another shape; it is made anew."""
+def _check_weights(network: PreTrainedModel, report: dict[str, Any], name: str, field: str) -> None:
+    """Raises UserError if weights of the encoder are missing or of another shape; the head is made anew."""
     head = head_of(network)
     if not head:
         raise UserError(
             f"{field}: the head of {name} ({network.config.model_type}) cannot be separated from the rest; use "
             "another model"
         )
-    own = {id(value) for part in head for value in part.parameters()}
-    encoder = {key for key, value in network.named_parameters() if id(value) not in own}
-    if wrong := sorted(encoder & {key for key, *_ in found["mismatched_keys"]}):
+    head_weights = {id(weight) for part in head for weight in part.parameters()}
+    encoder = {key for key, weight in network.named_parameters() if id(weight) not in head_weights}
+    if wrong := sorted(encoder & {key for key, *_ in report["mismatched_keys"]}):
         raise UserError(
             f"{field}: the weights of {name} do not have the shapes in its config.json: {_first_few(wrong)}"
         )
-    if encoder and encoder <= set(found["missing_keys"]):
+    if encoder and encoder <= set(report["missing_keys"]):
         raise UserError(f"{field}: the files of {name} hold none of its weights, such as {_first_few(sorted(encoder))}")
 
 
 def _try_out(classifier: PretrainedImageClassifier, images: ImageInput, name: str, field: str) -> None:
+    """Computes one image, and freezes the weights that are not used. Raises UserError if the network cannot take it."""
     shape = (1, images.channels, images.height, images.width)
     try:
         logits = classifier.eval()(torch.zeros(shape, dtype=torch.uint8))

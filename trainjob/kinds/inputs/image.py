@@ -4,6 +4,7 @@ import base64
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -144,14 +145,14 @@ class ImageInput:
 
     def most_plain_rows(self, width: int) -> int:
         step = self._plain_step
-        features = -(-self.height // step) * -(-self.width // step) * self.channels
+        features = ceil(self.height / step) * ceil(self.width / step) * self.channels
         rows = PLAIN_PIXELS // (features * width)
         return min(rows, PLAIN_RESIZED) if self.resize else rows
 
     @property
     def _plain_step(self) -> int:
         """One pixel of this many in a row or a column is taken."""
-        return -(-max(self.height, self.width) // PLAIN_SIDE)
+        return ceil(max(self.height, self.width) / PLAIN_SIDE)
 
     def cut_share(self, texts: Sequence[str]) -> None:
         return None
