@@ -38,6 +38,7 @@ def test_tables_count_from_no_byte_to_the_last(ending: str, tmp_path: Path, monk
     path = write(tmp_path / f"rows.{ending}", some_rows(400))
     for module in (json_lines, tables):
         monkeypatch.setattr(module, "TABLE_ROWS", 40)
+    monkeypatch.setattr(tables, "CSV_ROWS", 40)
     monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", path.stat().st_size // 4)
     seen = seen_while_reading(path, COLUMNS)
     size = path.stat().st_size
@@ -53,8 +54,9 @@ def test_tables_count_from_no_byte_to_the_last(ending: str, tmp_path: Path, monk
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
 @pytest.mark.parametrize("write", [write_csv, write_jsonl])
 def test_of_compressed_tables_compressed_bytes_count(
-    write: Callable[..., Path], compress: Callable[[bytes], bytes], tmp_path: Path
+    write: Callable[..., Path], compress: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(tables, "CSV_ROWS", 4000)
     name = "rows.csv" if write is write_csv else "rows.jsonl"
     packed = compressed(compress, write(tmp_path / name, some_rows(10_000)))
     seen = seen_while_reading(packed, COLUMNS)

@@ -45,7 +45,7 @@ def test_rows_of_several_tables() -> None:
     assert labels_of(examples).tolist() == [0, 1, 2, 3, 2, 3]
 
 
-@pytest.mark.parametrize("indices", [[2, 0, 0, 3], [1], []])
+@pytest.mark.parametrize("indices", [[2, 0, 0, 3], [1], [], [0, 0], [1, 1], [2, 2]])
 def test_take(indices: list[int]) -> None:
     taken = Examples.from_table(table(ROWS, pa.int32())).take(np.array(indices, np.int64))
     assert labels_of(taken).tolist() == indices

@@ -198,6 +198,7 @@ def test_row_groups_are_parts_that_know_their_rows(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("ending", WRITERS)
 def test_big_files_come_piece_by_piece(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_lines if ending == "jsonl" else tables, "TABLE_ROWS", 100)
+    monkeypatch.setattr(tables, "CSV_ROWS", 100)
     monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 2000)
     path = WRITERS[ending](tmp_path / f"rows.{ending}", [{"n": f"{n} " * 5} for n in range(1000)])
     pieces = list(read_all(parts(Source(uri=str(path)), None), ["n"]))

@@ -43,10 +43,14 @@ class Examples:
 
     def take(self, indices: np.ndarray) -> Self:
         """The rows at `indices`, in that order."""
-        lengths = self.lengths[indices]
+        starts = self.offsets[indices]
+        lengths = self.offsets[indices + 1] - starts  # of these rows alone, as there may be millions of others
         offsets = _offsets(lengths)
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        values = self.values[np.repeat(self.offsets[indices], lengths) + within]
+        if len(lengths) and bool((lengths == lengths[0]).all()):
+            values = self.values[(starts[:, None] + np.arange(lengths[0])).ravel()]
+        else:
+            within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+            values = self.values[np.repeat(starts, lengths) + within]
         others = (None if each is None else each[indices] for each in (self.labels, self.teacher, self.rows))
         return type(self)(values, offsets, *others)
 
