@@ -140,6 +140,7 @@ def test_the_life_of_a_job(jobs: Jobs, trainjob: Command):
     jobs.until(phase="Pending", reason="PodsStarting")
     late = trainjob("wait", "job", "--timeout", "1s")
     assert (late.code, late.out) == (124, "")
+    assert late.error.startswith("waiting: Pending, PodsStarting\njob was not Succeeded within 1s")
     assert trainjob("suspend", "job").out == "trainjob.trainjob.dev/job suspended\n"
     assert trainjob("wait", "job", "--for", "suspended", "--timeout", "60s").code == 0
     assert trainjob("suspend", "job").out == "trainjob.trainjob.dev/job is suspended already\n"
@@ -148,7 +149,7 @@ def test_the_life_of_a_job(jobs: Jobs, trainjob: Command):
     jobs.report("rayjob", "job", {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "message": "no luck"})
     ended = trainjob("wait", "job", "--timeout", "60s")
     assert ended.code == 1
-    assert ended.error.startswith("trainjob.trainjob.dev/job: Failed, ")
+    assert ended.error.splitlines()[-1] == "trainjob.trainjob.dev/job: Failed: no luck"
     assert trainjob("wait", "job", "--for", "Failed").code == 0
     happened = [row[2] for row in trainjob("events", "job").rows]
     assert happened[:2] == ["Submitted", "Created"]
@@ -304,10 +305,15 @@ def test_what_is_missing_or_forbidden_is_told_in_a_line(
     unknown = trainjob("get", "waitng")
     message = f"there is no TrainJob waitng in the namespace {jobs.namespace}"
     assert (unknown.code, unknown.error) == (1, f"{message}; did you mean waiting?")
-    assert trainjob("get", "tags").error == f"{message.replace('waitng', 'tags')}; `trainjob list` shows all"
+    assert (
+        trainjob("get", "tags").error
+        == f"{message.replace('waitng', 'tags')}; `trainjob list -n {jobs.namespace}` shows all"
+    )
     jobs.create("new")
     fresh = trainjob("logs", "new")
     assert fresh.error == "new has no pod with the driver's log (no phase yet): --follow waits for it"
+    unseen = trainjob("wait", "new", "--timeout", "1s").error
+    assert unseen.startswith("waiting: no phase yet: the operator has not seen the job; `trainjob doctor` shows")
     unstored = trainjob("logs", "new", "--rank", "0").error
     assert unstored == f"new has no storage yet: `trainjob describe new -n {jobs.namespace}` shows why"
     stranger = account(jobs, tmp_path)

@@ -77,9 +77,9 @@ def test_a_job_without_a_run_to_read(jobs: Jobs, trainjob: Command, tmp_path: Pa
     assert trainjob("pull", "tags").error == f"tags has no storage yet: {own}"
     jobs.delete("trainjobs", "tags")
     stored(jobs, "tags", tmp_path / "storage", "Pending")
-    assert trainjob("pull", "tags").error == f"tags has not begun to train (Pending, Pending): {own}"
+    assert trainjob("pull", "tags").error == f"tags has not begun to train (Pending): {own}"
     jobs.report("trainjobs", "tags", {"phase": "Succeeded", "reason": "Succeeded"})
-    assert "holds no run of tags (Succeeded, Succeeded): it was deleted" in trainjob("pull", "tags").error
+    assert "holds no run of tags (Succeeded): it was deleted" in trainjob("pull", "tags").error
     jobs.report("trainjobs", "tags", {"storage": {"uri": None, "persistentVolumeClaim": "runs"}})
     assert trainjob("pull", "tags").error.startswith("tags has no RayJob any more, which tells the image")
     assert not (tmp_path / "tags").exists()

@@ -72,22 +72,20 @@ def _has_screen() -> bool:
 def _wait_for_end(client: "Client", job: "Job", head: "KubernetesObject", options: str) -> None:
     """Raises ClusterError once the head is gone."""
     from trainjob.cluster import ClusterError
-    from trainjob.cluster.errors import ClusterUnreachable
     from trainjob.cluster.head import is_up
+    from trainjob.cluster.outage import PASSING, Outage
 
-    shown_error = ""
+    outage = Outage()
     while True:
         time.sleep(_PAUSE_SECONDS)
         interrupts.check()
         try:
             if is_up(client, head):
-                shown_error = ""
+                outage.end()
                 continue
-            now = client.job(job.name, job.namespace)
-        except ClusterUnreachable as error:
-            if str(error) != shown_error:
-                say(f"note: {error}", error=True)
-            shown_error = str(error)
+            now = client.latest(job)
+        except PASSING as error:
+            outage.bear(error)
             continue
         raise ClusterError(
             f"the head pod {head['metadata']['name']} is gone, and Ray's dashboard with it ({now.phase_and_reason}): "

@@ -80,13 +80,31 @@ def logs(
     if not wants_workers and (driver or not job.has_ended):
         raise UserError(f"{name} has no pod with the driver's log ({job.phase_and_reason}): --follow waits for it")
     options = repeated(context, namespace)
-    has_ended = (lambda: client.job(job.name, job.namespace).has_ended) if follow else None
     try:
-        _show_workers(job_folder(client, job, options), ranks, attempt, show, has_ended)
+        folder = job_folder(client, job, options)
+        _show_workers(folder, ranks, attempt, show, _end_of(client, job) if follow else None)
     except StorageError as error:
         raise UserError(
             f"{error}\nRank 0's lines are also in the driver's log: trainjob logs {name}{options} --driver"
         ) from None
+
+
+def _end_of(client: "Client", job: "Job") -> Callable[[], bool]:
+    """A function that tells whether the job has ended."""
+    from trainjob.cluster.outage import PASSING, Outage
+
+    outage = Outage()
+
+    def has_ended() -> bool:
+        try:
+            now = client.latest(job)
+        except PASSING as error:
+            outage.bear(error)
+            return False
+        outage.end()
+        return now.has_ended
+
+    return has_ended
 
 
 def _show_driver(client: "Client", job: "Job", follow: bool, since: int | None, show: Show) -> bool:

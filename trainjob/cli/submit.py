@@ -145,7 +145,7 @@ def _follow(client: "Client", job: "Job", options: str) -> None:
 def _state_words(job: "Job") -> Iterator[str]:
     """Phase, the reason if it is another word, and the cluster's message."""
     status = job.status
-    yield f"{job.name}: {status.phase or 'submitted'}"
+    yield f"{job.name}: {status.phase or 'submitted; the operator has not seen it yet'}"
     if status.reason not in (None, status.phase):
         yield f"({status.reason})"
     if status.message and status.phase not in ("Running", "Succeeded"):

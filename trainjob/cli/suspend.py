@@ -22,6 +22,8 @@ def _set(names: list[str], context: str | None, namespace: str | None, suspended
     jobs = [client.job(name) for name in names]
     if ended := [job.name for job in jobs if job.has_ended]:
         raise Refused(f"{listed(ended)}: has ended, so there is nothing to {'suspend' if suspended else 'resume'}")
+    if deleted := [job.name for job in jobs if job.is_being_deleted]:
+        raise Refused(f"{listed(deleted)}: is being deleted; submit it again once it is gone, to train again")
     if cancelled := [job.name for job in jobs if job.spec.get("cancel")]:
         raise Refused(f"{listed(cancelled)}: is being cancelled; submit it under another name to train again")
     done = "suspended" if suspended else "resumed"

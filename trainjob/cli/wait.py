@@ -34,14 +34,20 @@ def wait(
         raise typer.BadParameter(f"must be one of {', '.join(phases.values())}", param_hint="--for")
     wanted, seconds = phases[phase.lower()], duration_seconds(timeout, "--timeout")
     client = open_client(context, namespace)
+    shown = ""
     for job in client.follow(client.job(name), seconds):
         if job.status.phase == wanted:
             say(f"{job.full_name}: {wanted}")
             return
+        unseen = "the operator has not seen the job; `trainjob doctor` shows whether it runs"
+        message = unseen if job.status.phase is None else job.status.message or ""
+        state = f"{job.phase_and_reason}: {' '.join(message.split())}".rstrip(": ")
         if job.has_ended:
-            message = " ".join((job.status.message or "").split())
-            say(f"{job.full_name}: {job.phase_and_reason}: {message}".rstrip(": "), error=True)
+            say(f"{job.full_name}: {state}", error=True)
             raise typer.Exit(1)
+        if state != shown:
+            say(f"waiting: {state}", error=True)
+        shown = state
     say(
         f"{name} was not {wanted} within {timeout}; `trainjob describe {name}{repeated(context, namespace)}` shows why",
         error=True,

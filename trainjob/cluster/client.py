@@ -16,6 +16,7 @@ from trainjob.api.resources import EVENTS, METADATA, TRAIN_JOBS, Resource
 from trainjob.cluster.connection import TIMEOUT_SECONDS, Connection, NotFound
 from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoSuchJob, NoTrainJobs, Refused
 from trainjob.cluster.job import Event, Job
+from trainjob.cluster.outage import PASSING, PAUSE_SECONDS, Outage
 
 MANAGER = "trainjob-client"
 """Field manager of this client's changes."""
@@ -23,7 +24,8 @@ MANAGER = "trainjob-client"
 PAGE = 500
 WATCH_SECONDS = 240
 """After that the API server ends a watch, and another one begins."""
-PAUSE_SECONDS = 2.0
+_GRACE_SECONDS = 5.0
+"""A watch that has not ended so long after its time is broken."""
 
 
 class Applied(NamedTuple):
@@ -78,18 +80,27 @@ class Client:
 
     def watch(self, namespace: str | None, name: str | None = None, seconds: float | None = None) -> Iterator[Change]:
         """Yields all jobs, then each job again whenever it changes, for `seconds` or without end. After the first
-        answer it continues even if the API server is away for a while."""
+        answer it continues even if the API server is away for a while, of which it notifies the user."""
         selector = {"fieldSelector": f"metadata.name={name}"} if name is not None else {}
         seen: dict[str, str] | None = None
         end = math.inf if seconds is None else time.monotonic() + seconds
+        outage = Outage()
         while seen is None or time.monotonic() < end:
             try:
-                jobs, version = self._list(namespace, **selector)
-                before, seen = seen, {job.uid: job.resource_version for job in jobs}
-                yield Change(
-                    [job for job in jobs if before is None or before.get(job.uid) != job.resource_version],
-                    (before or {}).keys() - seen.keys(),
-                )
+                timeout = TIMEOUT_SECONDS if seen is None else min(TIMEOUT_SECONDS, max(1, end - time.monotonic()))
+                jobs, version = self._list(namespace, timeout, **selector)
+            except PASSING as error:
+                if seen is None:
+                    raise
+                outage.bear(error)
+                continue
+            outage.end()
+            before, seen = seen, {job.uid: job.resource_version for job in jobs}
+            yield Change(
+                [job for job in jobs if before is None or before.get(job.uid) != job.resource_version],
+                (before or {}).keys() - seen.keys(),
+            )
+            try:
                 for kind, document in self._changes(namespace, version, selector, end - time.monotonic()):
                     job = Job(document)
                     if kind == "DELETED":
@@ -98,9 +109,7 @@ class Client:
                     else:
                         seen[job.uid] = job.resource_version
                         yield Change([job], set())
-            except ClusterUnreachable:
-                if seen is None:
-                    raise
+            except ClusterUnreachable:  # as a connection that was silent for long; the next list tells of an outage
                 time.sleep(PAUSE_SECONDS)
 
     def follow(self, job: Job, seconds: float | None = None) -> Iterator[Job]:
@@ -109,8 +118,15 @@ class Client:
         for number, change in enumerate(self.watch(job.namespace, job.name, seconds)):
             same = [each for each in change.jobs if each.uid == job.uid]
             if job.uid in change.gone or len(same) < len(change.jobs) or (number == 0 and not same):
-                raise NoSuchJob(f"the TrainJob {job.name} in the namespace {job.namespace} was deleted")
+                raise _deleted(job)
             yield from same
+
+    def latest(self, job: Job) -> Job:
+        """The job as it is now. Raises NoSuchJob if it was deleted, even if another job has its name."""
+        now = self.job(job.name, job.namespace)
+        if now.uid != job.uid:
+            raise _deleted(job)
+        return now
 
     def events(self, job: Job) -> list[Event]:
         """The Events of a job, the oldest first. By default, a cluster keeps them for an hour."""
@@ -186,22 +202,22 @@ class Client:
         with suppress(NotFound):
             self.connection.request("DELETE", TRAIN_JOBS, job.namespace, job.name, body)
 
-    def _list(self, namespace: str | None, **query: str) -> tuple[list[Job], str]:
+    def _list(self, namespace: str | None, timeout: float = TIMEOUT_SECONDS, **query: str) -> tuple[list[Job], str]:
         """All jobs, and the version of the list, from which a watch continues."""
         try:
-            pages = list(self._pages(TRAIN_JOBS, namespace, **query))
+            pages = list(self._pages(TRAIN_JOBS, namespace, timeout, **query))
         except NotFound as error:
             raise self._unknown(error) from None
         kind = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND}  # which the items of a list lack
         return [Job(kind | each) for items, _ in pages for each in items], pages[-1][1]
 
     def _pages(
-        self, resource: Resource, namespace: str | None, **query: str
+        self, resource: Resource, namespace: str | None, timeout: float = TIMEOUT_SECONDS, **query: str
     ) -> Iterator[tuple[list[KubernetesObject], str]]:
         """The objects of each page, and the version of the list."""
         query["limit"] = str(PAGE)
         while True:
-            answer = self.connection.request("GET", resource, namespace, query=query)
+            answer = self.connection.request("GET", resource, namespace, query=query, timeout=timeout)
             yield answer.get("items") or [], answer["metadata"]["resourceVersion"]
             if not (token := answer["metadata"].get("continue")):
                 return
@@ -213,7 +229,7 @@ class Client:
         """Yields a watch's events until it ends, after `seconds` at the latest."""
         limit = max(1, math.ceil(min(seconds, WATCH_SECONDS)))
         query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": str(limit), **selector}
-        for line in self.connection.lines(TRAIN_JOBS, namespace, query=query, silence=WATCH_SECONDS + TIMEOUT_SECONDS):
+        for line in self.connection.lines(TRAIN_JOBS, namespace, query=query, silence=limit + _GRACE_SECONDS):
             change = json.loads(line)
             if change["type"] == "ERROR":  # as a rule, the version is too old by now
                 return
@@ -227,7 +243,8 @@ class Client:
             close = get_close_matches(name, self.names(namespace), 1, 0.6)
         except ClusterError:
             close = []
-        return NoSuchJob(f"{message}; did you mean {close[0]}?" if close else f"{message}; `trainjob list` shows all")
+        advice = f"did you mean {close[0]}?" if close else f"`trainjob list -n {namespace}` shows all"
+        return NoSuchJob(f"{message}; {advice}")
 
     def _unknown(self, error: ClusterError) -> ClusterError:
         """Why the cluster does not serve TrainJobs of this version."""
@@ -248,6 +265,10 @@ class Client:
             f"the cluster {self.connection.url} has TrainJobs of {served}, and this trainjob knows {GROUP}/{VERSION}: "
             "install the trainjob of the operator's version"
         )
+
+
+def _deleted(job: Job) -> NoSuchJob:
+    return NoSuchJob(f"the TrainJob {job.name} in the namespace {job.namespace} was deleted")
 
 
 def _if_run(name: str) -> str:

@@ -12,8 +12,8 @@ from trainjob.cluster.client import Client
 from trainjob.cluster.connection import NotFound
 from trainjob.cluster.errors import ClusterUnreachable, Refused
 from trainjob.cluster.job import Job
+from trainjob.cluster.outage import PASSING, PAUSE_SECONDS, Outage
 
-PAUSE_SECONDS = 2.0
 SILENCE_SECONDS = 60.0
 """A connection that is silent for this long may be dead, as after a laptop's sleep, and is replaced."""
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
@@ -71,26 +71,39 @@ def _lines(
     on_wait: Callable[[str], None],
 ) -> Iterator[bytes]:
     read: set[str] = set()
+    outage, is_over = Outage(), not follow
     while True:
         if pod is not None and pod["metadata"]["uid"] not in read and (_has_started(pod) or not follow):
             read.add(pod["metadata"]["uid"])
             yield from _lines_of(client, pod, follow, since)
             since = None
-        if not follow or (job := client.job(job.name, job.namespace)).has_ended:
+        if is_over:
             return
-        on_wait(f"{job.phase_and_reason}: {job.status.message or 'the driver has not started yet'}")
-        time.sleep(PAUSE_SECONDS)
-        pod = _submitter(client, job)
+        try:
+            now = client.latest(job)
+            if not now.has_ended:
+                on_wait(f"{now.phase_and_reason}: {now.status.message or 'the driver has not started yet'}")
+                time.sleep(PAUSE_SECONDS)
+            pod, is_over = _submitter(client, now), now.has_ended  # at the end, it may have a pod not yet read
+        except PASSING as error:
+            outage.bear(error)
+        else:
+            outage.end()
 
 
 def _lines_of(client: Client, pod: KubernetesObject, follow: bool, since: int | None) -> Iterator[bytes]:
     """Yields one pod's lines, and reconnects if the connection breaks."""
-    metadata, position = pod["metadata"], Position()
+    metadata, position, outage = pod["metadata"], Position(), Outage()
     query = {"container": SUBMITTER_CONTAINER, "timestamps": "true"}
     if since is not None:
         query["sinceSeconds"] = str(since)
     while True:
-        is_over = not follow or not _runs(client, metadata)  # first: an ended pod's log is complete
+        try:
+            is_over = not follow or not _runs(client, metadata)  # first: an ended pod's log is complete
+        except PASSING as error:
+            outage.bear(error)
+            continue
+        outage.end()
         position.begin()
         try:
             more = {} if is_over else {"follow": "true"}
@@ -144,6 +157,4 @@ def _runs(client: Client, metadata: dict[str, Any]) -> bool:
         pod = client.connection.request("GET", PODS, metadata["namespace"], metadata["name"])
     except NotFound:
         return False
-    except ClusterUnreachable:
-        return True
     return pod["metadata"]["uid"] == metadata["uid"] and pod.get("status", {}).get("phase") == "Running"

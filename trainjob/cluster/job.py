@@ -64,8 +64,9 @@ class Job:
 
     @property
     def phase_and_reason(self) -> str:
-        """Phase and reason, such as `Pending, Created`."""
-        return ", ".join(filter(None, (self.status.phase, self.status.reason))) or "no phase yet"
+        """The phase and, if it is another word, the reason, such as `Pending, Created`."""
+        words = dict.fromkeys(filter(None, (self.status.phase, self.status.reason)))
+        return ", ".join(words) or "no phase yet"
 
     @property
     def problems(self) -> list[str]:
