@@ -64,7 +64,7 @@ class TextGenerator:
     def load(cls, uri: str | PathLike[str], endpoint: str | None = None) -> Self:
         """The best model of a run's folder, or the one in a model's or a checkpoint's; `uri` is a path, s3:// or gs://.
 
-        Raises UserError where there is no language model, StorageError where the folder cannot be read.
+        Raises UserError if there is no language model, StorageError if the folder cannot be read.
         """
         with local_copy(model_folder(Folder(str(uri), endpoint))) as folder:
             return cls(*load_language_model(folder))
@@ -87,7 +87,7 @@ class TextGenerator:
         if isinstance(prompts, str):
             raise UserError("expected a list of prompts, not one: put it in a list")
         tokens = self.tokens.prompts(prompts, where)
-        room = self._most_tokens() - chosen.max_new_tokens
+        room = self._max_tokens() - chosen.max_new_tokens
         for index, prompt in enumerate(tokens):
             if len(prompt) > room:
                 raise UserError(
@@ -96,15 +96,17 @@ class TextGenerator:
                 )
         torch.manual_seed(chosen.seed)
         starts = range(0, len(tokens), batch_size)
-        return [text for start in starts for text in self._continued(tokens[start : start + batch_size], chosen)]
+        return [text for start in starts for text in self._continuations(tokens[start : start + batch_size], chosen)]
 
-    def _most_tokens(self) -> int:
+    def _max_tokens(self) -> int:
+        """The number of tokens that a prompt and its continuation may have together."""
         config = self.model.network.config.get_text_config()
         return getattr(config, "max_position_embeddings", None) or self.tokens.max_length
 
     @torch.inference_mode()
-    def _continued(self, prompts: list[list[int]], sampling: Sampling) -> list[str]:
-        """Padding is on the left, so that all prompts end where the new tokens begin."""
+    def _continuations(self, prompts: list[list[int]], sampling: Sampling) -> list[str]:
+        """The continuations of one batch of prompts. Padding is on the left, so that all prompts end where the new
+        tokens begin."""
         longest, end = max(map(len, prompts)), self.tokens.end_token_id
         input_ids = torch.tensor([[end] * (longest - len(prompt)) + prompt for prompt in prompts])
         mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
@@ -122,8 +124,9 @@ class TextGenerator:
         ends = stop_token_ids(self.model.network)
         rows = (takewhile(lambda token: token not in ends, row) for row in generated[:, longest:].tolist())
         texts = (self.tokens.tokenizer.decode(list(row)) for row in rows)
-        return [_until(text, sampling.stop) for text in texts]
+        return [_before_stop(text, sampling.stop) for text in texts]
 
 
-def _until(text: str, stop: Sequence[str]) -> str:
+def _before_stop(text: str, stop: Sequence[str]) -> str:
+    """The text before the first of the strings `stop`."""
     return text[: min([text.find(each) for each in stop if each in text], default=len(text))]

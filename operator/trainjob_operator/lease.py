@@ -32,10 +32,12 @@ class Lease:
         self._api, self._namespace = api, namespace
         self._identity = f"{socket.gethostname()}-{uuid4().hex[:8]}"
         self._renewed = self._tried = -math.inf
+        """When the last renewal that succeeded began, and the last attempt at one."""
         self._written: KubernetesObject | None = None
         """The Lease as this replica last wrote it; None if another replica may have written it since."""
-        self._seen: str | None = None
+        self._seen_version: str | None = None
         self._seen_at = -math.inf
+        """When this version was first seen."""
 
     @property
     def is_held(self) -> bool:
@@ -83,7 +85,7 @@ class Lease:
             if found is not None and self._is_held_by_another(found):
                 self._renewed = -math.inf
                 return
-            wanted, since = self._renewal(found), _now()
+            wanted, began = self._renewal(found), _now()
             if found is None:
                 self._written = await self._api.create(LEASES, self._namespace, wanted)
             else:
@@ -91,12 +93,12 @@ class Lease:
         except Exception as error:
             logger.warning("the Lease could not be renewed: %s; trying again", error or type(error).__name__)
         else:
-            self._renewed = since
+            self._renewed = began
 
     def _is_held_by_another(self, found: KubernetesObject) -> bool:
         version = found["metadata"]["resourceVersion"]
-        if version != self._seen:
-            self._seen, self._seen_at = version, _now()
+        if version != self._seen_version:
+            self._seen_version, self._seen_at = version, _now()
         holder = found["spec"].get("holderIdentity")
         return holder not in (None, self._identity) and _now() < self._seen_at + LEASE_SECONDS
 

@@ -28,18 +28,19 @@ def authentication(network: Network) -> KubernetesObject:
 
 
 def policy_name(job: TrainJob) -> str:
-    """Contains the UID, so that nobody can take the name before the TrainJob exists."""
+    """The name of the job's NetworkPolicy, with the UID, so that no user can take it before the TrainJob exists."""
     return f"trainjob-{job.metadata.uid}"
 
 
 def network_policy(job: TrainJob, network: Network) -> KubernetesObject:
-    """Lets the job's own pods reach each other, and KubeRay reach the dashboard. Deleted with the TrainJob."""
+    """A NetworkPolicy by which only the job's own pods reach each other, and KubeRay the dashboard. It is deleted with
+    the TrainJob."""
     own = {UID_LABEL: job.metadata.uid}
     metadata = {
         "name": policy_name(job),
         "namespace": job.metadata.namespace,
         "labels": own | {"app.kubernetes.io/managed-by": MANAGER},
-        "annotations": {NAME_ANNOTATION: job.metadata.name, NETWORK_ANNOTATION: _settings_of_policies(network)},
+        "annotations": {NAME_ANNOTATION: job.metadata.name, NETWORK_ANNOTATION: _recorded(network)},
         "ownerReferences": [owner_reference(job)],
     }
     return _policy(metadata, own, network)
@@ -55,7 +56,7 @@ def recorded_network(policy: Mapping[str, Any] | None) -> Network | None:
 
 
 def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObject:
-    """The same for the pods of the job's RayService, whose serving port is open to everyone."""
+    """The same policy for the pods of the job's RayService, whose serving port is open to everyone."""
     name = ray_job_name(job.metadata.name)
     metadata = {"name": name, "annotations": {NAME_ANNOTATION: job.metadata.name}}
     if job.metadata.namespace:
@@ -68,10 +69,10 @@ def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObje
 def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: Network) -> KubernetesObject:
     """A NetworkPolicy for the pods with these labels."""
     own = {"matchLabels": labels}
-    where = {"matchLabels": {"kubernetes.io/metadata.name": network.kuberay_namespace}}
+    its_namespace = {"matchLabels": {"kubernetes.io/metadata.name": network.kuberay_namespace}}
     kuberay = {
         "podSelector": {"matchLabels": network.kuberay_labels},
-        "namespaceSelector": where if network.kuberay_namespace else {},
+        "namespaceSelector": its_namespace if network.kuberay_namespace else {},  # {} selects all namespaces
     }
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -88,5 +89,6 @@ def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: Netwo
     }
 
 
-def _settings_of_policies(network: Network) -> str:
+def _recorded(network: Network) -> str:
+    """The settings that `recorded_network` reads."""
     return network.model_dump_json(by_alias=True, include={"kuberay_namespace", "kuberay_labels"})

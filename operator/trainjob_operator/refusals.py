@@ -24,16 +24,18 @@ def event_sources(ray_job: Object, pods: Sequence[Object]) -> dict[Source, Seque
     name, ray_status = ray_job["metadata"]["name"], ray_job.get("status", {})
     deployment, cluster = ray_status.get("jobDeploymentStatus"), ray_status.get("rayClusterName", "")
     current = [pod for pod in pods if is_current(pod, ray_status)]
-    of_ray = [pod for pod in current if "ray.io/node-type" in pod["metadata"].get("labels", {})]
-    if deployment == "Initializing" and not of_ray:
+    nodes = [pod for pod in current if "ray.io/node-type" in pod["metadata"].get("labels", {})]
+    if deployment == "Initializing" and not nodes:
         return {("RayJob", name): ["FailedToCreateRayCluster"], ("RayCluster", cluster): ["FailedToCreate", "Invalid"]}
-    if deployment == "Initializing" and all(map(is_ready, of_ray)):
+    if deployment == "Initializing" and all(map(is_ready, nodes)):
         return {("RayJob", name): ["FailedToCreateRayJobSubmitter"]}
-    ran = ray_status.get("jobStatus", "")
-    if deployment == "Running" and ran not in STARTED_JOB_STATUSES:
-        of_ray_job = [] if ran else ["FailedToCreateService", "FailedToUpdateService"]
-        of_job = ["FailedCreate"] if len(current) == len(of_ray) else []
-        sources = {("RayJob", name): of_ray_job, ("Job", name): of_job}
+    job_status = ray_status.get("jobStatus", "")
+    if deployment == "Running" and job_status not in STARTED_JOB_STATUSES:
+        needs_service, needs_submitter = not job_status, len(current) == len(nodes)
+        sources = {
+            ("RayJob", name): ["FailedToCreateService", "FailedToUpdateService"] if needs_service else [],
+            ("Job", name): ["FailedCreate"] if needs_submitter else [],
+        }
         return {source: reasons for source, reasons in sources.items() if reasons}
     return {}
 
@@ -44,19 +46,16 @@ def refusals(ray_job: Object, pods: Sequence[Object], events: Iterable[Object]) 
     KubeRay 1.7 keeps the first message of a repeated Event. It may also try to create an object that its cache does not
     show yet; such an "already exists" is not a refusal.
     """
-    sources, started, latest = event_sources(ray_job, pods), _attempt_start(ray_job), dict[Source, Object]()
+    sources, started = event_sources(ray_job, pods), _attempt_start(ray_job) or _NEVER
+    latest: dict[Source, Object] = {}
     for event in sorted(events, key=_last_seen):
-        source = event_source(event)
-        counts = event.get("reason", "").startswith(tuple(sources.get(source, ())))
-        if (
-            counts
-            and _last_seen(event) >= (started or _NEVER)
-            and not event.get("message", "").endswith("already exists")
-        ):
+        source, message = event_source(event), event.get("message", "")
+        is_relevant = event.get("reason", "").startswith(tuple(sources.get(source, ())))
+        if is_relevant and _last_seen(event) >= started and not message.endswith("already exists"):
             latest[source] = event
     for (kind, _), event in latest.items():
-        what = "the pod that submits the job: " if kind == "Job" else ""
-        yield event["reason"], what + event.get("message", "")
+        prefix = "the pod that submits the job: " if kind == "Job" else ""
+        yield event["reason"], prefix + event.get("message", "")
 
 
 def unexplained_wait(ray_job: Object, pods: Sequence[Object], now: datetime) -> list[Waiting]:

@@ -18,17 +18,19 @@ class WorkQueue(Generic[Key]):
 
     def __init__(self) -> None:
         self._ready: asyncio.PriorityQueue[tuple[int, int, Key]] = asyncio.PriorityQueue()
-        self._waiting: dict[Key, int] = {}
-        """The priority of each queued key; a lower one comes first."""
-        self._urgent = 0
-        self._added = 0
-        self._again: set[Key] = set()
+        self._priorities: dict[Key, int] = {}
+        """The priority of each queued key; the lowest comes first."""
+        self._urgent_count = 0
+        """Urgent keys added so far."""
+        self._added_count = 0
+        """Keys added so far; of equal priorities, the one added first comes first."""
+        self._added_while_working: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: dict[Key, int] = {}
         self._working: set[Key] = set()
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._priorities)
 
     def add(self, key: Key, is_urgent: bool = True) -> None:
         """Queues the key and cancels its timer, if it has one."""
@@ -36,18 +38,18 @@ class WorkQueue(Generic[Key]):
         if timer is not None:
             timer.cancel()
         if key in self._working:
-            self._again.add(key)
+            self._added_while_working.add(key)
             return
-        self._urgent += is_urgent
-        self._added += 1
-        priority = self._urgent if is_urgent else self._urgent + MAX_OVERTAKING
-        if priority < self._waiting.get(key, priority + 1):
-            self._waiting[key] = priority
-            self._ready.put_nowait((priority, self._added, key))
+        self._urgent_count += is_urgent
+        self._added_count += 1
+        priority = self._urgent_count if is_urgent else self._urgent_count + MAX_OVERTAKING
+        if priority < self._priorities.get(key, priority + 1):
+            self._priorities[key] = priority
+            self._ready.put_nowait((priority, self._added_count, key))
 
     def add_after(self, key: Key, seconds: float) -> None:
         """Adds the key later, as not urgent, unless it is queued already or due sooner."""
-        if key in self._waiting or key in self._again:
+        if key in self._priorities or key in self._added_while_working:
             return
         loop = asyncio.get_running_loop()
         timer = self._timers.get(key)
@@ -62,20 +64,20 @@ class WorkQueue(Generic[Key]):
         is retried after a delay that doubles with each failure."""
         while True:
             priority, _, key = await self._ready.get()
-            if self._waiting.get(key) != priority:  # it was queued again with a better priority and taken
+            if self._priorities.get(key) != priority:  # it was queued again with a better priority and taken
                 continue
-            del self._waiting[key]
+            del self._priorities[key]
             self._working.add(key)
             try:
-                again = await do(key)
+                delay = await do(key)
                 self._failures.pop(key, None)
             except Exception:
                 failures = self._failures[key] = self._failures.get(key, 0) + 1
-                again = min(FIRST_DELAY_SECONDS * 2 ** min(failures - 1, 16), MAX_DELAY_SECONDS)
+                delay = min(FIRST_DELAY_SECONDS * 2 ** min(failures - 1, 16), MAX_DELAY_SECONDS)
             finally:
                 self._working.discard(key)
-            if key in self._again:
-                self._again.discard(key)
+            if key in self._added_while_working:
+                self._added_while_working.discard(key)
                 self.add(key)
-            elif again is not None:
-                self.add_after(key, again)
+            elif delay is not None:
+                self.add_after(key, delay)

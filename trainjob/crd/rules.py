@@ -62,8 +62,8 @@ _NOT_ABSOLUTE = (
 
 
 def _is_absolute(uri: str) -> str:
-    """The rules of a text that is a path or an address. The regular expression is short, because the API server takes
-    no longer one for each item of a list."""
+    """CEL for whether a path is absolute or an address. The regular expression is short, because its cost counts for
+    each item of a list."""
     return f"{uri}.matches('^([a-z0-9]+:/)?/')"
 
 
@@ -71,8 +71,7 @@ def _absolute(field: str) -> Rule:
     return Rule(f"!has(self.{field}) || {_is_absolute(f'self.{field}')}", _NOT_ABSOLUTE, field)
 
 
-def _all_absolute(field: str) -> Rule:
-    return Rule(f"!has(self.{field}) || self.{field}.all(uri, {_is_absolute('uri')})", _NOT_ABSOLUTE, field)
+_ALL_ABSOLUTE = Rule(f"!has(self.uris) || self.uris.all(uri, {_is_absolute('uri')})", _NOT_ABSOLUTE, "uris")
 
 
 _ON_HUB = Rule(
@@ -197,9 +196,9 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "text",
         ),
     ),
-    Source: (_absolute("uri"), _all_absolute("uris")),
+    Source: (_absolute("uri"), _ALL_ABSOLUTE),
     Distillation: (_absolute("teacher"),),
-    Validation: (_absolute("uri"), _all_absolute("uris")),
+    Validation: (_absolute("uri"), _ALL_ABSOLUTE),
     Storage: (_absolute("uri"),),
     Pods: (
         _label_keys("labels"),

@@ -6,12 +6,12 @@ import pyarrow as pa
 MOST_MISTAKES = 20
 
 
-def confident_mistakes(predictions: pa.Table, limit: int = MOST_MISTAKES) -> np.ndarray:
-    """Places int64 [m] in a table with the columns `label`, `prediction` and `probability`: of the wrong predictions
-    those with the highest probability, the highest first, equal ones in the table's order."""
+def confident_mistakes(predictions: pa.Table) -> np.ndarray:
+    """The indices, int64 [m], of the MOST_MISTAKES wrong predictions with the highest probability, the highest first,
+    equal ones in the table's order. The table has the columns `label`, `prediction` and `probability`."""
     wrong = np.flatnonzero(is_wrong(predictions))
     probability = predictions["probability"].to_numpy()[wrong]
-    return wrong[np.argsort(-probability, kind="stable")[:limit]]
+    return wrong[np.argsort(-probability, kind="stable")[:MOST_MISTAKES]]
 
 
 def is_wrong(predictions: pa.Table) -> np.ndarray:

@@ -18,9 +18,9 @@ from trainjob.errors import UserError
 def table_of_texts(
     rows: Sequence[Any] | np.ndarray, columns: list[str], where: Callable[[int], str], pair: Sequence[str] = ()
 ) -> pa.Table:
-    """Texts, or mappings from column to value; pairs of texts instead of texts if some of the columns are those of the
-    second text of a `pair`. A text goes into the first of its columns, which are joined anyway. Raises UserError for
-    others."""
+    """A table of texts or of mappings from column to value; with columns for the second text of a `pair`, of pairs of
+    texts or of mappings. A text goes into the first of its columns: the model joins them anyway. Raises UserError for
+    rows of another type."""
     records = []
     for index, row in enumerate(rows):
         if pair and isinstance(row, Sequence) and [type(text) for text in row] == [str, str]:
@@ -38,7 +38,8 @@ def table_of_texts(
 
 
 def table_of_images(rows: Sequence[Any] | np.ndarray, where: Callable[[int], str], as_shown: bool) -> pa.Table:
-    """Images, as `trainjob.predictor.Rows` describes, in the column `image`. Raises UserError for others."""
+    """A table of images, given as `trainjob.predictor.Rows` describes, in the column `image`. Raises UserError for rows
+    of another type."""
     if isinstance(rows, np.ndarray) and rows.dtype == np.uint8 and rows.ndim in (3, 4):
         return pa.table({"image": image_tensor(rows)})
     files = [_encoded(row, where(index), as_shown) for index, row in enumerate(rows)]
@@ -59,7 +60,7 @@ def _encoded(image: Any, where: str, as_shown: bool) -> bytes:
     if not isinstance(image, Image.Image):
         raise UserError(f"{where}: the model takes paths, PIL images or uint8 arrays, not {type(image).__name__}")
     content = io.BytesIO()
-    Picture(image, where, as_shown).in_8_bits().save(content, "TIFF")  # which would keep neither EXIF nor transparency
+    Picture(image, where, as_shown).in_8_bits().save(content, "TIFF")  # without EXIF and transparency
     return content.getvalue()
 
 

@@ -25,11 +25,12 @@ from trainjob.models.pretrained import (
 from trainjob.models.pretrained_layers import freeze_unused, head_of, set_dropout
 
 PRUNED = "trainjob_pruned"
-"""In a pruned network's config.json: inputs and outputs of each linear layer of which parts were removed, by name."""
-
+"""The field of a pruned network's config.json that maps the name of each smaller linear layer to its number of inputs
+and outputs."""
 
 _POOLS_LAST_TOKEN = ("xlnet",)
-"""Types of networks that classify by the last place, be it padding or not. Their positions are relative."""
+"""Types of networks that classify by the last token of a row even if it is padding. Their positions are relative, so
+padding may also come first."""
 
 
 class TextClassifier(PretrainedClassifier):
@@ -38,8 +39,8 @@ class TextClassifier(PretrainedClassifier):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
     ) -> Tensor:
-        """Logits, float32 [n, C], of tokens, of their mask where some are padding, and of the text of a pair that each
-        is in, where the network is told; all int64 [n, length]."""
+        """Logits, float32 [n, C]. The arguments are int64 [n, length]: the mask is 0 for padding, and `token_type_ids`
+        are 0 or 1 for tokens of the first or second text of a pair."""
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         if attention_mask is not None and self.network.config.model_type in _POOLS_LAST_TOKEN:
             order = _padding_first(attention_mask)
@@ -64,7 +65,7 @@ def build(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any], as_s
     if spec.encoder is None:
         classifier = TextClassifier(_pretrained(spec, texts, head, as_stored), spec.freeze_encoder)
         tokens = torch.tensor([texts.tokenizer.encode("a").ids])
-        mask = None if tokens.is_meta else torch.ones_like(tokens)  # networks look at the numbers of a mask
+        mask = None if tokens.is_meta else torch.ones_like(tokens)  # networks read the values of a mask
         freeze_unused(classifier, classifier.eval()(tokens, mask))
         classifier.train()
         return classifier
@@ -102,7 +103,7 @@ def load(folder: Path) -> TextClassifier:
 
 
 def _shrink(network: PreTrainedModel, pruned: Any) -> None:
-    """Raises ValueError for what names no linear layers and their sizes."""
+    """Replaces the linear layers in `pruned` by new ones of its sizes. Raises ValueError if it is not of this form."""
     try:
         for name, shape in pruned.items():
             set_linear(network, name, *shape)
@@ -144,7 +145,7 @@ def _pretrained(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any]
 
 
 def is_decoder(model_type: str) -> bool:
-    """Whether a network of this type predicts next tokens and no masked ones."""
+    """Whether networks of this type predict next tokens, not masked ones."""
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -154,8 +155,8 @@ def is_decoder(model_type: str) -> bool:
 
 
 def _set_up_decoder(network: PreTrainedModel, pad_token_id: int) -> None:
-    """Names the padding token: a decoder classifies by a text's last token that is another one. Keys and values
-    are not kept, as nothing is generated."""
+    """Sets the padding token, as a decoder classifies by the last token of a text that is not padding, and turns off
+    the cache of keys and values, as nothing is generated."""
     for config in {id(each): each for each in (network.config, network.config.get_text_config())}.values():
         config.pad_token_id, config.use_cache = pad_token_id, False
 
@@ -163,7 +164,7 @@ def _set_up_decoder(network: PreTrainedModel, pad_token_id: int) -> None:
 def longest_text(network: PreTrainedModel) -> int | None:
     """The number of positions of the encoder; RoBERTa and similar models count them from `padding_idx` + 1."""
     limit = getattr(network.config, "max_position_embeddings", None)
-    if limit == -1:  # XLNet's way of saying that there is no limit
+    if limit == -1:  # XLNet has no limit
         return None
     table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
