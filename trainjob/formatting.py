@@ -18,7 +18,14 @@ def score(value: object) -> str:
         return MISSING
     if not math.isfinite(value):
         return str(to_json(value))
-    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e3 else f"{value:.4g}"
+    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e3 else plain_number(value, 4)
+
+
+def plain_number(value: float, digits: int = 6, sign: str = "") -> str:
+    """A number with so many significant digits, and no exponent from 1 to 10^15; with `sign` "+", also of numbers
+    above 0."""
+    text = f"{value:{sign}.{digits}g}"
+    return f"{float(text):{sign}.0f}" if "e+" in text and abs(value) < 1e15 else text
 
 
 def percent(share: float) -> str:

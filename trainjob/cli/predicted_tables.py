@@ -66,7 +66,13 @@ def read(part: "SourcePart", needed: Sequence[str], on_bad: "OnBadRow") -> "Iter
     file, others = (part.part, part.names) if isinstance(part, Partition) else (part, [])
     if not isinstance(file, CSVFile | JSONLinesFile):
         return part.read(None, on_bad)
-    names = list(dict.fromkeys([*file.names(), *others]))
+    if isinstance(file, JSONLinesFile):
+        plain = file.plain_columns()
+        found = [name for name, is_plain in plain.items() if is_plain]
+        _tell_left_out([name for name, is_plain in plain.items() if not is_plain and name not in needed])
+    else:
+        found = file.names()
+    names = list(dict.fromkeys([*found, *others]))
     return part.read(names + [name for name in needed if name not in names], on_bad)
 
 
@@ -107,7 +113,17 @@ def shown(rows: "Rows") -> "dict[str, Any]":
             columns[name] = [rows.where(index) for index in range(len(rows.table))]
         elif not pa.types.is_nested(column.type):
             columns[name] = column
+        else:
+            _tell_left_out([name])
     return columns
+
+
+def _tell_left_out(names: Sequence[str]) -> None:
+    """A Notice on columns that hold lists or objects."""
+    from trainjob.errors import listed, notify
+
+    if names:
+        notify(f"left out of the output, because they hold lists or objects: {listed(names)}")
 
 
 def _counted(tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":

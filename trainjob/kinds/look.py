@@ -117,7 +117,9 @@ class Look:
         elif likely := self._called_label:
             why = ""
         else:
-            likely, why = self._guessed([name for name, column in self.columns.items() if column.measures], "many")
+            measures = [name for name, column in self.columns.items() if column.measures]
+            numbers = [name for name, column in self.columns.items() if column.is_number and column.has_few]
+            likely, why = self._guessed(measures, "many") if measures else self._guessed(numbers, "few")
         if len(likely) != 1:
             raise Unsuitable("the column with the number to predict is not clear: name it with `--label COLUMN`")
         found = self.columns[likely[0]]

@@ -4,7 +4,7 @@ import re
 
 from markupsafe import Markup, escape
 
-from trainjob.formatting import capitalized, count, duration, percent, readable, score, timestamp
+from trainjob.formatting import capitalized, count, duration, percent, plain_number, readable, score, timestamp
 
 
 def interval_apart(text: str) -> Markup:
@@ -24,6 +24,7 @@ FILTERS = {
     "readable": readable,
     "capitalized": capitalized,
     "score": score,
+    "plain_number": plain_number,
     "percent": percent,
     "count": count,
     "duration": duration,

@@ -155,6 +155,7 @@ def test_texts(tmp_path: Path) -> None:
     spec, text = proposal(tmp_path, tmp_path / "train.csv", "--kind", "causalLM")
     assert spec["model"] == {"causalLM": {"decoder": {}}}
     assert "GUESSED: a language model learns the texts" in text
+    assert spec["training"]["batchSize"] == 2
 
 
 def test_numbers_of_texts(tmp_path: Path) -> None:
@@ -190,6 +191,9 @@ def test_numbers_of_images(tmp_path: Path) -> None:
     spec, text = proposal(tmp_path, data)
     assert spec["model"] == {"imageClassifier": {"cnn": {}}}
     assert "label: maker  # GUESSED: the only column with few different values\n" in text
+    few = write(tmp_path / "dials/few.csv", ["file_name", "angle"], ([f"{n}.png", n % 9] for n in range(60)))
+    spec, _ = proposal(tmp_path, few, "--kind", "imageRegressor")
+    assert (spec["model"], spec["dataset"]["label"]) == ({"imageRegressor": {"cnn": {}}}, "angle")
     spec, text = proposal(tmp_path, data, "--kind", "imageRegressor")
     assert "label: angle  # GUESSED: the only column with many different values\n" in text
     assert proposal(tmp_path, data, "--label", "angle")[0]["model"] == {"imageRegressor": {"cnn": {}}}

@@ -108,6 +108,7 @@ def test_columns_of_any_type(text_run: Path, kind: str):
 OUTPUTS = st.sampled_from(["out.csv", "out.parquet"])
 
 
+@pytest.mark.filterwarnings("ignore:left out of the output:trainjob.errors.Notice")
 @examples(30)
 @given(TABLES, OUTPUTS)
 def test_tables(text_run: Path, folder: Path, file: tuple[str, bytes], output: str):

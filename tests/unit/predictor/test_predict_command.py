@@ -1,5 +1,6 @@
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from pyarrow import csv
 
 from trainjob import Predictor
 from trainjob.cli.predict import predict
-from trainjob.errors import UserError
+from trainjob.errors import Notice, UserError
 
 
 def test_texts_show_their_classes_best_first(text_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,7 +48,9 @@ def test_a_table_keeps_its_columns_and_gets_the_predictions(
     if name == "texts.parquet":
         pq.write_table(rows.append_column("nested", pa.array([["left", "out"]] * len(rows))), tmp_path / name)
 
-    predict(str(text_run), str(tmp_path / name), output=tmp_path / output)
+    left_out = pytest.warns(Notice, match="left out of the output, because they hold lists or objects: nested")
+    with nullcontext() if name == "texts.csv" else left_out:
+        predict(str(text_run), str(tmp_path / name), output=tmp_path / output)
     if output == "out.csv":
         found = csv.read_csv(tmp_path / output, convert_options=as_text)
     else:

@@ -12,7 +12,7 @@ from trainjob.evaluation.estimates import Estimate
 from trainjob.evaluation.number_estimates import NumberEstimates, NumberJudge, NumberLead
 from trainjob.evaluation.scores.base import WHEN_SCORED, Table, Worst, check_finite
 from trainjob.evaluation.scores.estimated import EstimatedScores
-from trainjob.formatting import count, score
+from trainjob.formatting import count, plain_number, score
 
 MOST_POINTS = 400
 """Rows whose predictions are drawn beside their labels."""
@@ -77,7 +77,12 @@ class NumberScores(EstimatedScores):
         return Table(
             ("label", "rows", "mean error", "MAE"),
             [
-                (f"{each.low:g} to {each.high:g}", count(each.rows), f"{each.mean:+.4g}", f"{each.absolute:.4g}")
+                (
+                    f"{plain_number(each.low, 9)} to {plain_number(each.high, 9)}",
+                    count(each.rows),
+                    plain_number(each.mean, 4, "+"),
+                    plain_number(each.absolute, 4),
+                )
                 for each in self.residuals
             ],
         )
@@ -88,8 +93,8 @@ class NumberScores(EstimatedScores):
 
     def tiles(self) -> list[tuple[str, str]]:
         return [
-            ("RMSE", f"{self.rmse.value:.4g}"),
-            ("MAE", f"{self.mae.value:.4g}"),
+            ("RMSE", plain_number(self.rmse.value, 4)),
+            ("MAE", plain_number(self.mae.value, 4)),
             ("R²", score(self.r2.value)),
             ("Spearman", score(self.spearman.value)),
         ]
@@ -108,7 +113,11 @@ class NumberScores(EstimatedScores):
         errors = predictions["prediction"].to_numpy() - predictions["label"].to_numpy()
         indices = np.argsort(-np.abs(errors), kind="stable")[:MOST_WORST]
         lines = [
-            (f"{line['prediction']:.6g}", f"off by {errors[index]:+.4g}", f"{line['label']:g}")
+            (
+                plain_number(line["prediction"]),
+                f"off by {plain_number(errors[index], 4, '+')}",
+                plain_number(line["label"], 9),
+            )
             for index, line in zip(indices, predictions.take(indices).to_pylist(), strict=True)
         ]
         summary = f"The {len(indices)} of {count(len(errors))} {set_name} rows with the largest errors."

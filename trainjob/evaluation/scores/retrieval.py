@@ -53,11 +53,12 @@ class RetrievalScores(EstimatedScores):
 
     @classmethod
     def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
-        """The pairs with the highest ranks."""
+        """The pairs with the highest ranks, but the first."""
         ranks = predictions["prediction"].to_numpy()
-        indices = np.argsort(-ranks, kind="stable")[:MOST_WORST]
+        indices = np.argsort(-ranks, kind="stable")[: min(MOST_WORST, int(np.sum(ranks > 1)))]
         lines = [(f"rank {count(int(ranks[index]))}", "the text below the first", "rank 1") for index in indices]
-        summary = f"The {len(indices)} of {count(len(ranks))} {set_name} pairs whose second text is furthest down."
+        wrong = f"{count(int(np.sum(ranks > 1)))} of {count(len(ranks))} {set_name} pairs have another text closer"
+        summary = f"{wrong} than the right one." if len(indices) == 0 else f"{wrong}. The worst {len(indices)}:"
         return Worst("Which pairs are furthest apart", summary, indices, lines)
 
 

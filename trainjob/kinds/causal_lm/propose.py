@@ -12,6 +12,10 @@ _PAIRS = (("prompt", "completion"), ("instruction", "output"), ("instruction", "
 _TUNED: dict[str, Any] = {"causalLM": {"pretrained": PRETRAINED, "lora": {}}}
 _COMMENT = "an adapter of a small chat model; choose a larger one if a GPU has room (`trainjob plan`)"
 
+_TOKENS_OF_A_WORD, _TOKENS_OF_A_ROW, _STEPS, _BATCH = 2, 512, 20, 32
+"""A model from scratch takes at least so many steps in an epoch, or its batches have one packed row; at most as many
+as by default."""
+
 
 def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without conversations and texts."""
@@ -27,7 +31,12 @@ def propose(look: Look) -> Proposal:
         raise Unsuitable("no column holds texts of several words, or conversations of objects with role and content")
     comment = f"trained from scratch; `pretrained: {PRETRAINED}` instead knows several languages"
     note = "GUESSED: a language model learns the texts, because no column is clearly a label; --label names one."
-    return _proposal(0, {"causalLM": {"decoder": {}}}, {"text": look.texts}, comment, [note])
+    words = sum(look.columns[name].words for name in look.texts)
+    batch = min(_BATCH, max(1, words * _TOKENS_OF_A_WORD // (_TOKENS_OF_A_ROW * _STEPS)))
+    found = _proposal(0, {"causalLM": {"decoder": {}}}, {"text": look.texts}, comment, [note])
+    found.training = {"epochs": 10, "batchSize": batch, "earlyStopping": {"patience": 3}}
+    found.comments["batchSize"] = f"of rows that hold several texts, {_TOKENS_OF_A_ROW} tokens in all"
+    return found
 
 
 def _proposal(

@@ -17,6 +17,7 @@ from trainjob.data.read.numbers import read_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import listed
 from trainjob.evaluation.number_estimates import NumberJudge
+from trainjob.formatting import plain_number
 from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.targets.number_reply import Number as NumberReply
 
@@ -58,7 +59,8 @@ class NumberLabels:
         assert labels is not None
         place = listed(dataset.train.all_uris)
         if labels.min() == labels.max():
-            raise TooFewRows(f"{place}: every row has the label {labels[0]:g}; at least two different ones are needed")
+            label = plain_number(labels[0], 9)
+            raise TooFewRows(f"{place}: every row has the label {label}; at least two different ones are needed")
         needed = 1 if dataset.validation.fraction is None else 2
         if distinct_rows(survey.hashes, np.zeros(len(labels), np.int64), 1)[0] < needed:
             raise TooFewRows(
@@ -90,7 +92,8 @@ class Number(Target):
 
     def in_words(self) -> str:
         least, _, median, _, most = self.quantiles
-        return f"labels of the training rows: from {least:g} to {most:g}, median {median:g}, mean {self.mean:g}"
+        low, middle, high = (plain_number(label, 9) for label in (least, median, most))
+        return f"labels of the training rows: from {low} to {high}, median {middle}, mean {plain_number(self.mean)}"
 
     def completed(self, labels: np.ndarray) -> Self:
         """Takes mean and standard deviation, by which it standardizes, from labels float64 [n]."""
@@ -122,10 +125,11 @@ class Number(Target):
     def notes(self) -> list[str]:
         if not self.outliers:
             return []
+        low, high = (plain_number(self.quantiles[end], 9) for end in (0, -1))
         count = "1 training row has a label" if self.outliers == 1 else f"{self.outliers:,} training rows have labels"
         return [
-            f"{count} far from all others (they range from {self.quantiles[0]:g} to {self.quantiles[-1]:g}): if such a "
-            "number stands for a missing label, drop its rows; loss: {huber: {}} lets outliers count less"
+            f"{count} far from all others (they range from {low} to {high}): if such a number stands for a missing "
+            "label, drop its rows; loss: {huber: {}} lets outliers count less"
         ]
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
