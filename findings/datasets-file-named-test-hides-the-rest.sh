@@ -5,8 +5,8 @@
 #
 # load_dataset looks for names of splits (train, test, eval, dev, …) in names of files and folders, as words between
 # separators. Files that match no split are used only if no file at all matches one. So a picture called blood_test.png
-# in a folder of a class, or a table called ab_test_results.csv, becomes the split "test" by itself, and every other file
-# is dropped, with its class. Nothing is printed. A folder of a class that is called "dev" does the same.
+# in a folder of a class, or a table called ab_test_results.csv, becomes the split "test" by itself, and every other
+# file is dropped, with its class. Nothing is printed. A folder of a class that is called "dev" does the same.
 #
 # Output seen:
 #   6 pictures of 2 classes: {'train': 6}

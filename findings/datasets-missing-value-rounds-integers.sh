@@ -4,8 +4,8 @@
 # Seen with: datasets 5.2.0, numpy 2.4.6, CPython 3.11.
 #
 # with_format("numpy") and with_format("torch") give int64 for a batch without missing values and float32 for a batch
-# with one, where the missing value is NaN. float32 holds integers only up to 2**24: ids above are rounded, and the type,
-# and so the very value of an id, depends on which rows share its batch. pandas takes float64.
+# with one, where the missing value is NaN. float32 holds integers only up to 2**24: ids above are rounded, and the
+# type, and so the very value of an id, depends on which rows share its batch. pandas takes float64.
 #
 # Output seen:
 #   rows: [16777217, 16777219, None, 16777221]

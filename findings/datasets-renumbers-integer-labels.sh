@@ -5,8 +5,8 @@
 #
 # The names of the ClassLabel are the labels as texts, sorted as texts: 10 and 11 come before 2. Of classes 0 to 9, each
 # keeps its number, so a small set shows nothing. With the eleventh class, label 2 becomes 3: a list of names, or a
-# model, that goes by the old numbers is wrong, and no error is raised. train_test_split(stratify_by_column=…) takes only
-# a ClassLabel, so integers are often encoded for its sake.
+# model, that goes by the old numbers is wrong, and no error is raised. train_test_split(stratify_by_column=…) takes
+# only a ClassLabel, so integers are often encoded for its sake.
 #
 # Output seen:
 #   10 classes: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]

@@ -19,7 +19,8 @@ trap 'rm -rf "$folder"' EXIT
 sed -n '/^# Output seen:/,/^#$/s/^#   //p' "$0" > "$folder/seen"
 cd "$folder"
 python3 -m venv venv
-venv/bin/pip install --quiet --disable-pip-version-check iterative-stratification==0.1.9 scikit-learn==1.9.1 numpy==2.4.6
+venv/bin/pip install --quiet --disable-pip-version-check iterative-stratification==0.1.9 \
+  scikit-learn==1.9.1 numpy==2.4.6
 
 cat > split.py <<'PYTHON'
 import numpy as np

@@ -4,9 +4,9 @@
 # Seen with: lightgbm 4.7.0, pandas 3.1.1, numpy 2.4.6, scikit-learn 1.9.1, CPython 3.11.
 #
 # An unseen category is taken for a missing value, and where training had none, it goes to the same side of each split
-# as the categories that are not listed there. Which category that is depends on the data; the share of all rows plays no
-# part. Categories are compared with their type: 1, 2 and 3 in training and "1", "2" and "3" later, as another file format
-# or reader gives them, are all unseen, and all rows get one prediction. There is no warning in either case.
+# as the categories that are not listed there. Which category that is depends on the data; the share of all rows plays
+# no part. Categories are compared with their type: 1, 2 and 3 in training and "1", "2" and "3" later, as another file
+# format or reader gives them, are all unseen, and all rows get one prediction. There is no warning in either case.
 #
 # Output seen:
 #   share of ones in training: 0.523

@@ -4,8 +4,9 @@
 # Seen with: mlflow-skinny 3.17.2, CPython 3.11.
 #
 # `with mlflow.start_run()` takes every exception for a failure, and sys.exit(0) raises SystemExit. Command lines that
-# are built with argparse, click or typer end so as a rule. Called after the block, the same exit leaves the run FINISHED.
-# A run without `with` that exits with code 1 is FINISHED, too: only an exception that nobody catches is told of.
+# are built with argparse, click or typer end so as a rule. Called after the block, the same exit leaves the run
+# FINISHED. A run without `with` that exits with code 1 is FINISHED, too: only an exception that nobody catches is told
+# of.
 #
 # Output seen:
 #   with start_run(), sys.exit(0) inside: FAILED

@@ -5,8 +5,8 @@
 #
 # Arguments of a call, such as max_length=3 for a look at a few texts, set the state of the tokenizer below, and
 # save_pretrained writes this state. transformers itself sets it anew with each call, so nothing shows. What reads
-# tokenizer.json by the tokenizers package, such as servers in Rust, cuts every text there, or pads it. The side that was
-# cut comes back even in transformers, although the attribute has been reset.
+# tokenizer.json by the tokenizers package, such as servers in Rust, cuts every text there, or pads it. The side that
+# was cut comes back even in transformers, although the attribute has been reset.
 #
 # Output seen:
 #   saved before any call: a b c d e
