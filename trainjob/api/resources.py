@@ -24,7 +24,7 @@ class Resource(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """With its group, such as `trainjobs.trainjob.dev`."""
+        """The plural with its group, such as `trainjobs.trainjob.dev`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 

@@ -75,16 +75,16 @@ class CascadeAnswers:
     """The classes of some rows."""
 
     predicted: np.ndarray
-    """int64 [n]; the number of classes where the language model's answer is none of them."""
+    """Class indices, int64 [n]; the number of classes if the language model's answer names no class."""
     asked: np.ndarray
-    """Whether it is the language model that answered, bool [n]."""
+    """Whether the language model answered, bool [n]."""
 
 
 class LanguageModelCascade:
     """The cascade of a run's model and the language model that its TrainJob names."""
 
     def __init__(self, run: Folder, threshold: float) -> None:
-        """Raises UserError where there is no language model to ask, or the folder is no run's."""
+        """Raises UserError if there is no language model to ask, or if the folder is not a run's."""
         job = read_job(run)
         model = job.spec.baselines.language_model if job.spec.baselines else None
         if model is None:

@@ -81,8 +81,8 @@ def predicted(
 ) -> "Iterator[pa.Table]":
     """The predictions of each batch. After the first unusable row, the rest is only checked.
 
-    Raises DataError for all rows in `bad`, where `batches` adds those that cannot be read and `check` finds those that
-    cannot be predicted.
+    Raises DataError for all rows in `bad`: `batches` adds the rows that cannot be read to it, and `check` finds those
+    that cannot be predicted.
     """
     from trainjob.data.read.bad_rows import bad_rows_error, sound_rows
     from trainjob.errors import RowError
@@ -127,7 +127,7 @@ def _tell_left_out(names: Sequence[str]) -> None:
 
 
 def _counted(tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
-    """The tables, while standard error tells how many of their rows are done."""
+    """Yields the tables, and shows on standard error how many of their rows are done."""
 
     out = console(stderr=True)
     rows, next_line = 0, time.monotonic() + SECONDS_BETWEEN_LINES

@@ -60,7 +60,7 @@ class Subject:
 
     connection: Connection
     job: TrainJob
-    """With the storage and image that its pods would get, if they are known."""
+    """The job, with the storage and image that its pods would get, if they are known."""
     installation: Installation
 
     @property

@@ -36,10 +36,10 @@ class Columns:
 
 @dataclass(frozen=True)
 class Facts:
-    """One kind of model. It is called by its field in `spec.model`."""
+    """The facts of one kind of model."""
 
     field: str
-    """Also the kind's name in preprocessor.json."""
+    """The field in `spec.model`, which also names the kind in preprocessor.json."""
     noun: str
     """Its models' name in messages: singular, without an article."""
     hub_task: str | None

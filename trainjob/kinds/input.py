@@ -45,7 +45,7 @@ class Input(Protocol):
         ...
 
     def is_empty(self, content: bytes) -> bool:
-        """Whether a row with this content holds nothing to learn from, which the data profile counts."""
+        """Whether a row with this content has nothing to learn from. The data profile counts such rows."""
         ...
 
     def check(self, rows: "Rows") -> None:
@@ -129,5 +129,5 @@ class SeparateColumns(Protocol):
 
 
 def separate_columns(fitted: Input) -> SeparateColumns | None:
-    """The same input where it prepares columns apart from each other."""
+    """The same input if it prepares each column by itself; None otherwise."""
     return fitted if isinstance(fitted, SeparateColumns) else None

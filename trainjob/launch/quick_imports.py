@@ -33,7 +33,7 @@ class _WithoutSciPy(MetaPathFinder):
             self.hide(fullname.startswith("transformers.loss."))
 
     def hide(self, hidden: bool) -> None:
-        """Sets what modules of transformers are told that are imported next."""
+        """Makes modules of transformers that are imported from now on believe that SciPy is missing, or ends that."""
         utils = sys.modules.get("transformers.utils")
         if hasattr(utils, "is_scipy_available"):
             installed = sys.modules["transformers.utils.import_utils"].is_scipy_available

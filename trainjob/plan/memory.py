@@ -31,11 +31,11 @@ class Memory:
     """Bytes of one worker at the peak of a step."""
 
     weights: int
-    """With buffers."""
+    """Weights and buffers."""
     gradients: int
     optimizer: int
     activations: int
-    """With everything else, such as copies of the weights in another type."""
+    """Activations and everything else, such as copies of the weights in another type."""
 
     @property
     def total(self) -> int:

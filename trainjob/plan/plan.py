@@ -46,7 +46,7 @@ class Need(StrictModel):
     gradients: int
     optimizer: int
     activations: int
-    """With everything else."""
+    """Activations and everything else."""
     total: int
 
 

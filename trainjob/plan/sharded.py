@@ -15,9 +15,9 @@ def weights_of_parts(module: Trainable[Any]) -> tuple[int, int]:
 
 
 def gathered_bytes(outside: int, layer: int, bytes_per_weight: int) -> int:
-    """Bytes of whole weights and gradients at the peak, where the backward pass begins: what lies outside of layers
-    with its gradients; the weights of a layer, those of the next, and gradients of a layer, of which a float32 copy is
-    about to be summed over the ranks."""
+    """Bytes of gathered weights and gradients at the peak, when the backward pass begins: the weights outside of layers
+    and their gradients; the weights of two consecutive layers; and the gradients of one layer, with the float32 copy
+    that is summed over the ranks."""
     return 2 * outside * bytes_per_weight + layer * (3 * bytes_per_weight + 4)
 
 

@@ -25,7 +25,7 @@ class Mistake:
 
     predicted: str
     remark: str
-    """On the prediction."""
+    """A remark on the prediction."""
     label: str
     source: str
     """File and row."""

@@ -21,7 +21,7 @@ class CascadePoint(StrictModel):
     """The trained model where the probability of its prediction reaches a threshold, the language model otherwise."""
 
     threshold: float
-    """In 0 to 1."""
+    """The threshold, from 0 to 1."""
     asked: int
     """Rows that the language model is asked about: a request each."""
     tokens: int
@@ -40,7 +40,7 @@ class Cascade(StrictModel):
     rows: int
     """Rows that the language model has answered, which all points are on."""
     points: list[CascadePoint]
-    """By ascending threshold, from the trained model alone on."""
+    """Sorted by ascending threshold; the first is the trained model alone."""
 
 
 class Baseline(StrictModel, Generic[Estimates, Ahead]):

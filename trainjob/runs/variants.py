@@ -23,7 +23,7 @@ class Variant(StrictModel):
     latency_p99: float
     """The 99th percentile of the time for one row."""
     rows_per_second: float
-    """In batches, on all threads."""
+    """Rows predicted per second, in batches and on all threads."""
     memory: int
     """Most bytes that a process which loads it and predicts rows one by one has in memory."""
     accuracy: Estimate

@@ -18,11 +18,10 @@ class QueueFull(Exception):
 class Batches(Generic[Row, Answer]):
     """Computes the rows of many requests together, one batch at a time, on a thread of its own.
 
-    A row that finds the function idle is computed at once. While it computes, rows gather, so batches become larger
-    the more there is to do, and nobody waits for others to come: Ray Serve's own batches, which are filled before the
-    function is free, would either have each row wait for company or mostly hold one row. The thread takes its next
-    batch itself: it would be idle while the event loop, which has many requests to read and answers to write, came to
-    hand it one.
+    If the function is idle, a row is computed at once. While the function computes, rows queue up, so batches grow with
+    the load and no row waits for a batch to fill. Ray Serve's own batches are filled before the function is free, so
+    either each row would wait or most batches would have one row. The thread takes its next batch itself, because it
+    would be idle until the event loop, busy with requests and answers, handed it one.
     """
 
     def __init__(self, compute: Callable[[Sequence[Row]], Sequence[Answer]], most_rows: int, most_waiting: int) -> None:

@@ -89,7 +89,7 @@ class Folder:
     """Called with the reason while a method waits for a server, and with an empty text when the server answers
     again."""
     before_change: Callable[["Folder"], None] = _ignore
-    """Called with this folder before every change; raising forbids the change."""
+    """Is called with this folder before every change; if it raises, nothing changes."""
 
     def __truediv__(self, name: str) -> "Folder":
         return replace(self, uri=f"{self.uri.rstrip('/')}/{name}")

@@ -88,9 +88,9 @@ class Survey(Generic[T]):
     labels: np.ndarray | None
     """[n, ...]; None if rows have no labels."""
     hashes: np.ndarray
-    """uint64 [n]."""
+    """The rows' hashes, uint64 [n]."""
     marks: np.ndarray
-    """As in `ScannedRows`, [n]."""
+    """The rows' marks as in `ScannedRows`, [n]."""
     sample: Sample[T]
     unusable: np.ndarray | None = None
     """The labels of the rows that cannot be used for another reason, [m, ...]; None if there are no such labels."""

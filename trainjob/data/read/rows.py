@@ -83,10 +83,10 @@ class SourcePart(Protocol):
         ...
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
-        """The rows in order, a bounded number at a time; text columns checked to be UTF-8. `on_bad` is told of rows
-        that cannot be read.
+        """The rows in order, a bounded number at a time; text columns are checked to be UTF-8. `on_bad` gets rows that
+        cannot be read.
 
-        Raises DataError naming the file for whatever is wrong with it as a whole.
+        Raises DataError, which names the file, if the file as a whole is unusable.
         """
         ...
 

@@ -38,7 +38,7 @@ CSV_ROWS = 4 * TABLE_ROWS
 """Most rows of one table of a CSV file: the blocks bound its memory, and work on a column of more rows costs less."""
 HEADER_BYTES = 2**20
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
-"""The first line by which Excel is told what stands between the values."""
+"""The first line that tells Excel the separator of the values."""
 DELIMITERS = ",;\t|"
 IMAGE_ROWS = 64
 """Most rows of one table of images, which may be large once they are decoded."""
@@ -57,7 +57,7 @@ def _text_rows(
     image: str | None = None,
     features: Features = MappingProxyType({}),
 ) -> Rows:
-    """The rows with `columns` as text, but for that of the images; `on_bad` is told of those that cannot be text. With
+    """The rows with `columns` as text, except that of the images. `on_bad` gets rows that cannot be text. With
     the `features` of the Hugging Face hub, lists of numbers that have names are lists of names."""
 
     def as_texts(some: Rows) -> pa.Table:

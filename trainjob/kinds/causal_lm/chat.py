@@ -80,11 +80,11 @@ class ChatTemplate:
         return rendering.text(len(conversation.messages), asks=True)
 
     def turns(self, conversation: Conversation, where: str) -> Pieces:
-        """The conversation up to the assistant's last turn, of which its turns are learned: each from where the
-        template asks for it to its end, but for white space there, which follows the token that ends a turn.
+        """The conversation up to the assistant's last turn. The assistant's turns are learned: each from where the
+        template asks for it to the token that ends it, without the white space that follows.
 
-        Raises DataError where the template refuses the conversation or leaves out tools or calls, where there is no
-        such turn, and where the template writes the beginning of a conversation otherwise than that beginning alone.
+        Raises DataError if the template refuses the conversation or leaves out tools or calls, if the assistant has no
+        turn, or if the template writes the first messages differently when more messages follow.
         """
         answers = conversation.learned
         if not answers:

@@ -85,7 +85,7 @@ def save_weights(network: PreTrainedModel, folder: Path) -> None:
 
 
 def base_of(folder: Path) -> str | None:
-    """The network that the adapter in `folder` is for; None where it holds none."""
+    """The name of the network that the adapter in `folder` is for; None if there is no adapter."""
     file = folder / ADAPTER
     return str(json.loads(file.read_bytes())["base_model_name_or_path"]) if file.is_file() else None
 

@@ -1,8 +1,8 @@
 """Documents packed into rows of one length, which a language model learns from.
 
-A row holds whole documents side by side. It is kept as one code for each token, from which `unpacked` makes what a
-model takes: positions start at 0 with each document and with each place of padding. By them the model tells where a
-document begins, and looks at nothing before it.
+A row holds whole documents side by side. It is stored as one code for each token, from which `unpacked` makes a
+model's inputs: positions start at 0 in each document and at each token of padding. They tell the model where a document
+begins, so that it attends to nothing before it.
 """
 
 from bisect import bisect_left, insort

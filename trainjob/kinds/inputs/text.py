@@ -67,9 +67,9 @@ class TextInput(TextColumns):
 
     cleaning: Cleaning
     pair: list[str] = field(default_factory=list[str])
-    """Those of `columns` with the second text; empty where a row has one text."""
+    """The ones of `columns` that hold the second text; empty if a row has one text."""
     has_types: bool = False
-    """Whether the network is told which tokens are of the second text."""
+    """Whether the network gets, as `token_type_ids`, which tokens are of the second text."""
 
     @property
     def pad_token_id(self) -> int:

@@ -45,7 +45,7 @@ def logistic_regression(
     # saga gets as far as lbfgs in a tenth of the time, and sees to single precision, too
     model = LogisticRegression(C=INVERSE_REGULARIZATION, solver="saga", max_iter=epochs, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what it has come to by then is what is compared
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the fit after the last epoch counts, converged or not
         model.fit(features.astype(np.float32), labels)
     probabilities = np.zeros((held.shape[0], classes), np.float32)
     probabilities[:, model.classes_] = model.predict_proba(held.astype(np.float32))

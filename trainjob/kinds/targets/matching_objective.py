@@ -74,8 +74,8 @@ class MatchingObjective:
 
 
 def ranking_losses(first: Tensor, second: Tensor, labels: Tensor, scale: float, is_real: bool = True) -> Tensor:
-    """The losses [n] of pairs with these vectors [n, d] and labels int64 [n] among the second texts of all ranks, if
-    gradients are computed; rows that are not real are none of them."""
+    """The losses [n] of pairs with these vectors [n, d] and labels int64 [n], among the second texts of all ranks if
+    gradients are computed. Rows that are not real do not count."""
     texts, others, own = second, labels, 0
     is_there = torch.ones_like(labels, dtype=torch.bool)
     if torch.is_grad_enabled() and distributed.is_initialized() and distributed.get_world_size() > 1:

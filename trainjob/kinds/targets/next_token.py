@@ -41,7 +41,7 @@ class NextToken(Target):
         return np.zeros(rows, np.int64)
 
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
-        """Equals that of one class without a name, of which runs of earlier versions keep the digest."""
+        """The bytes of one class without a name, whose digest runs of earlier versions have stored."""
         return json.dumps([""]).encode() + self.strata(labels, rows).tobytes()
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
