@@ -43,11 +43,13 @@ class DataError(UserError):
 class RowError(DataError):
     """One row cannot be used; other rows of the file may be fine."""
 
-    def __init__(self, message: str, location: str = "", kind: str = "", detail: str = "") -> None:
+    def __init__(
+        self, message: str, location: str = "", kind: str = "", detail: str = "", cell: tuple[str, str] | None = None
+    ) -> None:
         """`kind` describes the error without values of this row, so that errors can be counted; `detail` has the
-        values."""
+        values. `cell` is the column and the problem, where it is one cell's."""
         super().__init__(message)
-        self.location, self.kind, self.detail = location, kind, detail
+        self.location, self.kind, self.detail, self.cell = location, kind, detail, cell
 
 
 class StorageError(UserError):

@@ -55,7 +55,6 @@ def test_each_is_measured_beside_the_original(compressed: Compressed) -> None:
     original, pruned, int8, onnx = found.variants
     assert int8.size < pruned.size < original.size
     assert int8.size < onnx.size
-    assert int8.memory < original.memory, "transformers' models are not loaded for it"
     assert original.agreement == 1.0
     for each in found.variants:
         assert 0 < each.latency_p50 <= each.latency_p99

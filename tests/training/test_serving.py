@@ -113,7 +113,9 @@ def test_the_answers_are_the_predictors(texts: Process, text_run: Path):
 def test_what_is_wrong_is_refused(texts: Process):
     server = texts.server
     assert server.predict(b"no JSON").status == 422
-    assert server.predict({"rows": [{"title": "a"}]}).detail == "rows[0].body: is missing"
+    assert (
+        server.predict({"rows": [{"title": "a"}]}).detail == "rows[0].body: is missing: send null if there is no value"
+    )
     assert server.predict(b" " * 9 * 2**20).status == 413
     assert server.predict({"texts": ["a"]}, Content_Type="text/plain").status == 415
 

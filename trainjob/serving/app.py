@@ -3,10 +3,8 @@
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
-from itertools import islice
 from typing import Annotated, Any
 
 import torch
@@ -15,9 +13,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi_offline import FastAPIOffline
 from pydantic import TypeAdapter
+from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from trainjob import __version__
 from trainjob.errors import UserError
+from trainjob.kinds.inputs.questions import Question
 from trainjob.kinds.reply import Reply
 from trainjob.predictor import Predictor
 from trainjob.serving.batches import Batches, QueueFull
@@ -25,6 +25,7 @@ from trainjob.serving.config import ANSWER_SECONDS, BATCH_ROWS
 from trainjob.serving.limits import RETRY_SECONDS, Limits
 from trainjob.serving.metrics import Counted, Metrics
 from trainjob.serving.page import HEADERS, page
+from trainjob.serving.refusals import listed, of_path, of_request, of_row
 from trainjob.serving.requests import Refusal, Row, as_table, most_rows, predictions_type
 
 CPU_ROWS = 8
@@ -33,8 +34,6 @@ padded."""
 MOST_WAITING_ROWS = 2000
 SWITCH_SECONDS = 0.0005
 """Python's thread switch interval. With the default, a request may wait 5 ms for the model's thread."""
-MOST_PROBLEMS = 10
-"""Errors that an answer lists."""
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Refusal, "description": description}
@@ -81,14 +80,20 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     app.add_middleware(Limits)
     app.add_middleware(Counted, metrics=metrics)
     html, question = page(name, preprocessor), preprocessor.input.question(most_rows(preprocessor))
-    fields = list(TypeAdapter(question).json_schema()["properties"])
-    app.add_exception_handler(RequestValidationError, partial(_refuse_invalid, fields))
+    example, fields = preprocessor.input.example(), list(TypeAdapter(question).json_schema()["properties"])
+
+    async def refuse_invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return JSONResponse({"detail": of_request(error, fields, example)}, 422)
+
+    app.add_exception_handler(RequestValidationError, refuse_invalid)
+    app.add_exception_handler(StarletteHTTPException, _refuse)
     predictions = predictions_type(preprocessor.target.reply_type)
 
     @app.post("/predict", response_model=predictions, responses=_REFUSALS, dependencies=[Depends(_check_is_json)])
-    async def predict(asked: Annotated[question, Body(examples=[preprocessor.input.example()])]) -> Response:
+    async def predict(asked: Annotated[question, Body(examples=[example])]) -> Response:
         """The prediction for each row."""
-        answer = predictions.model_construct(predictions=await _answers(batches, asked.as_rows()))
+        answer = predictions.model_construct(predictions=await _answers(batches, asked))
         return Response(answer.model_dump_json(), media_type="application/json")
 
     @app.get("/healthz")
@@ -124,11 +129,11 @@ def _replies(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) -> Seq
         return preprocessor.target.replies(outputs, predictor.model)
 
 
-async def _answers(batches: Batches[Row, Reply], rows: Sequence[Row]) -> list[Reply]:
+async def _answers(batches: Batches[Row, Reply], asked: Question) -> list[Reply]:
     """The reply to each row. Raises HTTPException where some row has none."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            found = await batches.answers(rows)
+            found = await batches.answers(asked.as_rows())
     except TimeoutError:
         raise HTTPException(408, f"the answer took more than {ANSWER_SECONDS} s: send fewer rows at a time") from None
     except QueueFull:
@@ -139,49 +144,24 @@ async def _answers(batches: Batches[Row, Reply], rows: Sequence[Row]) -> list[Re
     answers: list[Reply] = []
     for index, answer in enumerate(found):
         if isinstance(answer, UserError):
-            problems.append(f"[{index}]: {answer}")
+            problems.append(of_row(asked.field, index, answer))
         elif isinstance(answer, BaseException):
             _log.error("the model fails", exc_info=answer)
-            raise HTTPException(500, f"[{index}]: the model fails: {answer}")
+            raise HTTPException(500, f"{asked.field}[{index}]: the model fails: {answer}")
         else:
             answers.append(answer)
     if problems:
-        raise HTTPException(422, _listed(problems))
+        raise HTTPException(422, listed(problems))
     return answers
 
 
 async def _check_is_json(request: Request) -> None:  # a plain function would be given a thread
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise HTTPException(415, f"send JSON, and Content-Type: application/json; this is {kind or 'of no type'}")
+        raise HTTPException(415, f"Content-Type: must be application/json, not {kind or 'empty'}: send JSON")
 
 
-async def _refuse_invalid(fields: Sequence[str], _: Request, error: Exception) -> Response:
-    """Names the `fields` that a request has. Leaves out the request's content, which may be large."""
-    assert isinstance(error, RequestValidationError)
-    problems = [f"{_json_path(each['loc'][1:])}: {_wording(each, fields)}" for each in error.errors()]
-    return JSONResponse({"detail": _listed(problems)}, 422)
-
-
-def _json_path(path: Sequence[str | int]) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".") or "the request"
-
-
-def _wording(problem: dict[str, Any], fields: Sequence[str]) -> str:
-    match problem["type"]:
-        case "json_invalid":
-            return f"is not JSON: {problem['ctx']['error']}"
-        case "missing":
-            return "is missing"
-        case "extra_forbidden":
-            return f"is not known; a request has {' or '.join(fields)}" if len(problem["loc"]) == 2 else "is not known"
-        case _:
-            return str(problem["msg"]).removeprefix("Value error, ")
-
-
-def _listed(problems: Iterable[str]) -> str:
-    """The first ones, one in a line."""
-    lines = list(problems)
-    more = len(lines) - MOST_PROBLEMS
-    return "\n".join([*islice(lines, MOST_PROBLEMS), *([f"and {more:,} more"] if more > 0 else [])])
+async def _refuse(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StarletteHTTPException)
+    detail = of_path(error.status_code, request) or error.detail
+    return JSONResponse({"detail": detail}, error.status_code, error.headers)

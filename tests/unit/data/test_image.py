@@ -65,7 +65,9 @@ def test_images_of_any_mode_become_grey_or_rgb(mode: str, channels: int) -> None
 
 def test_an_image_of_another_size_is_refused_or_resized() -> None:
     table = files(encoded(random_images(1, (12, 10))[0]))
-    with pytest.raises(DataError, match=r"row 1 is 10 x 12 pixels, others are 5 x 6: set `size` of the model"):
+    with pytest.raises(
+        DataError, match=r"row 1 is 10 x 12 pixels, others are 5 x 6: resize it, or set `size` of the model"
+    ):
         preprocessor().transform(table)
     flat = files(encoded(np.full((12, 10), 77, np.uint8)))
     assert set(pixels_of(preprocessor(resize=True), flat).reshape(-1)) == {77}

@@ -93,7 +93,9 @@ def test_images_of_several_sizes_need_a_size(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "train", {"a": random_images(5), "b": random_images(5, seed=1)})
     odd = write_images(tmp_path / "test", {"a": random_images(1, (6, 7))})
     spec = image_spec(folder, test={"uri": str(odd)})
-    with pytest.raises(DataError, match=r"test/a/0\.png is 7 x 6 pixels, others are 5 x 6: set `size` of the model"):
+    with pytest.raises(
+        DataError, match=r"test/a/0\.png is 7 x 6 pixels, others are 5 x 6: resize it, or set `size` of"
+    ):
         prepare_examples(spec, fit(spec))
     write_images(folder, {"c": random_images(3, (9, 9))})
     with pytest.raises(DataError, match=r"set `size` of the model in spec.model to resize all"):

@@ -89,15 +89,15 @@ def bomb() -> bytes:
 
 GOOD = png(np.full((8, 8), 3))
 DIGITS = [
-    ({"images": []}, "at least 1"),
+    ({"images": []}, "images: is empty: send at least one"),
     ({"images": [GOOD, "§"]}, "images[1]: is not base64"),
     ({"images": [GOOD, 7]}, "images[1]: must be an image file in base64"),
-    ({"images": [GOOD, base64.b64encode(b"no image").decode()]}, "[1]: the image is not a valid image file"),
-    ({"images": [GOOD, base64.b64encode(base64.b64decode(GOOD)[:50]).decode()]}, "[1]: the image is not a valid"),
+    ({"images": [GOOD, base64.b64encode(b"no image").decode()]}, "images[1]: the image is not a valid image file"),
+    ({"images": [GOOD, base64.b64encode(base64.b64decode(GOOD)[:50]).decode()]}, "images[1]: the image is not a valid"),
     ({"images": [base64.b64encode(bomb()).decode()]}, "pixels are not supported"),
-    ({"images": [png(np.zeros((9, 8)))]}, "[0]: the image is 8 x 9 pixels"),
+    ({"images": [png(np.zeros((9, 8)))]}, "images[0]: the image is 8 x 9 pixels"),
     ({"texts": ["a"]}, "texts: "),
-    ({"images": [""]}, "[0]: the image is not a valid image file"),
+    ({"images": [""]}, "images[0]: the image is not a valid image file"),
 ]
 
 
@@ -110,15 +110,15 @@ def test_images_that_are_none_are_refused(images: Server, body: Any, said: str):
 
 SURROGATE = b'{"texts": ["\\ud800"]}'
 WRONG = [
-    (b"", "the request: is missing"),
+    (b"", "the request: is empty"),
     (b"no JSON", "is not JSON"),
     (b'{"texts": ["a"]', "is not JSON"),
     (b"\xff\xfe", "JSON"),
-    (b"null", "the request"),
+    (b"null", "the request: "),
     (b'["a"]', "the request"),
-    (b"{}", "give either texts or rows"),
+    (b"{}", "send either texts or rows"),
     (b'{"texts": ["a"], "rows": []}', "rows: "),
-    (b'{"texts": ["a"], "rows": [{"title": "a", "body": "b"}]}', "give either texts or rows"),
+    (b'{"texts": ["a"], "rows": [{"title": "a", "body": "b"}]}', "send either texts or rows"),
     (b'{"texts": []}', "texts: "),
     (b'{"texts": "a"}', "texts: "),
     (b'{"texts": ["a", 7]}', "texts[1]: "),
@@ -154,6 +154,7 @@ def test_json_beyond_what_the_parser_takes_is_refused(texts: Server, body: bytes
 
 def test_many_mistakes_are_not_all_named(texts: Server):
     detail = texts.predict({"texts": list(range(50))}).detail
+    assert detail.startswith("texts[0]: must be text, not a number\ntexts[1]: ")
     assert detail.count("\n") == 10
     assert detail.endswith("and 40 more")
 

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 MOST_CHARACTERS = 100_000
 """The longest text: others wait while it is tokenized."""
@@ -19,6 +29,11 @@ Row = tuple[str | None, ...] | bytes
 class Question(Protocol):
     """A request."""
 
+    @property
+    def field(self) -> str:
+        """The name of the list of rows."""
+        ...
+
     def as_rows(self) -> Sequence[Row]: ...
 
 
@@ -27,6 +42,10 @@ class Images(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     images: list[bytes]
+
+    @property
+    def field(self) -> str:
+        return "images"
 
     def as_rows(self) -> Sequence[Row]:
         return self.images
@@ -41,6 +60,10 @@ class Texts(BaseModel):
     gap: ClassVar[int] = 0
     """The number of columns between the first ones of the two texts of a pair."""
 
+    @property
+    def field(self) -> str:
+        return "rows" if self.texts is None else "texts"
+
     def as_rows(self) -> Sequence[Row]:
         """A text goes into the first of its columns, which are joined anyway."""
         if self.texts is not None:
@@ -50,7 +73,7 @@ class Texts(BaseModel):
     @model_validator(mode="after")
     def _is_one_of_them(self) -> "Texts":
         if (self.texts is None) == (self.rows is None):
-            raise ValueError("give either texts or rows")
+            raise PydanticCustomError("structure", "send either texts or rows")
         return self
 
 
@@ -59,6 +82,10 @@ class TableRows(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     rows: list[Any]
+
+    @property
+    def field(self) -> str:
+        return "rows"
 
     def as_rows(self) -> Sequence[Row]:
         return [tuple(vars(row).values()) for row in self.rows]
@@ -74,7 +101,7 @@ def text_question(names: Sequence[str], most_rows: int, pair: Sequence[str] = ()
     """Requests with up to `most_rows` texts, or rows of a table with these columns; with pairs of texts if some of them
     are the columns of the second text of a `pair`."""
     limits: dict[str, Any] = {"min_length": 1, "max_length": most_rows}
-    row, text = _row(names), tuple[_Text, _Text] if pair else _Text
+    row, text = _row(names), _Pair if pair else _Text
     choices: dict[str, Any] = {
         "texts": (list[text] | None, Field(None, **limits)),
         "rows": (list[row] | None, Field(None, **limits)),
@@ -105,11 +132,11 @@ def text_example(names: Sequence[str]) -> dict[str, Any]:
 
 def _text(text: str) -> str:
     if len(text) > MOST_CHARACTERS:
-        raise ValueError(f"has {len(text):,} characters; the limit is {MOST_CHARACTERS:,}")
+        raise ValueError(f"has {len(text):,} characters: shorten it to {MOST_CHARACTERS:,}")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("is not valid text: it has half of a surrogate pair") from None
+        raise ValueError("is not valid text: it has half of a surrogate pair; leave that out") from None
     return text
 
 
@@ -124,15 +151,22 @@ def _cell(value: Any) -> str | None:
     return _text(value if isinstance(value, str) else json.dumps(value))
 
 
+def _two(value: Any) -> Any:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError('must be a pair of texts, such as ["a text", "another"]')
+    return value
+
+
 def _image(value: Any) -> bytes:
     if not isinstance(value, str):
         raise ValueError("must be an image file in base64")
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError("is not base64") from None
+        raise ValueError("is not base64: encode the content of the image file") from None
 
 
 _Text = Annotated[str, AfterValidator(_text)]
+_Pair = Annotated[tuple[_Text, _Text], BeforeValidator(_two)]
 _Cell = Annotated[Any, AfterValidator(_cell), WithJsonSchema({"type": ["string", "number", "boolean", "null"]})]
 _Image = Annotated[Any, AfterValidator(_image), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]

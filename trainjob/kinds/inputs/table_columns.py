@@ -166,9 +166,10 @@ class TableColumn:
         return [parts[feature.part] for feature in self.numbers]
 
     def _error(self, index: int, cells: pa.Array, where: Callable[[int], str]) -> RowError:
-        kind = f'column "{self.name}" does not hold {_NOUNS[self.type]}'
-        shown = f'"{cells[index].as_py()[:100]}"'
-        return RowError(f"{where(index)}: {kind}: {shown}", where(index), kind, shown)
+        problem = f"does not hold {_NOUNS[self.type]}"
+        kind, shown = f'column "{self.name}" {problem}', f'"{cells[index].as_py()[:100]}"'
+        cell = self.name, f"{problem}: {shown}"
+        return RowError(f"{where(index)}: {kind}: {shown}", where(index), kind, shown, cell)
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Self:
