@@ -29,6 +29,7 @@ _NAMES_OF_LABELS = (
     *("species", "diagnosis"),
 )
 _NAMES_OF_LISTS = (*_NAMES_OF_LABELS, "tags", "cats", "categories", "topics", "choices", "genres", "classes")
+_REFUSED_BY_PRODIGY = {"reject", "ignore"}
 _UNKNOWN_LIST = pa.list_(pa.null())
 """The type of lists that are all empty, or of values of several types."""
 _NAMES_OF_SCORES = ("score", "similarity", "similarityscore", "relatedness", "relatednessscore")
@@ -86,9 +87,17 @@ class Look:
         return [name for name in called if _is_called(name, _SURE_NAMES_OF_LABELS)] or called
 
     def not_read(self, names: Sequence[str]) -> list[str]:
-        """A note on the columns beside those that a model reads."""
+        """Notes on the columns beside those that a model reads."""
         others = [name for name in (*self.columns, *self.nested) if name not in names]
-        return [f"Not read: {', '.join(others)}."] if others else []
+        notes = [f"Not read: {', '.join(others)}."] if others else []
+        if "answer" in others and "answer" in self.columns:
+            verdicts = sorted((self.columns["answer"].found.words or set[str]()) & _REFUSED_BY_PRODIGY)
+            if verdicts:
+                notes.append(
+                    f'The column "answer" says {" and ".join(verdicts)} in some rows, as Prodigy writes; they are read '
+                    "like all others: take them out of the file."
+                )
+        return notes
 
     def several_labels(self) -> tuple[dict[str, Any], str] | None:
         """The field of the dataset with any number of labels a row, and the reason: a column of lists, or several

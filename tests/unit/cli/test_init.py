@@ -293,6 +293,20 @@ def test_choices_and_separated_labels_are_several_labels(tmp_path: Path) -> None
         assert "3 labels, with so many training rows: a 32, b 32, c d 16" in text
 
 
+def test_rows_that_prodigy_rejects_are_told(tmp_path: Path) -> None:
+    rows = [
+        {"text": f"Ada in Oslo {n}", "spans": [{"start": 0, "end": 3, "label": "person"}], "answer": answer}
+        for n, answer in enumerate(["accept", "reject", "ignore"] * 20)
+    ]
+    file = tmp_path / "export.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    spec, text = proposal(tmp_path, file)
+    assert list(spec["model"]) == ["tokenClassifier"]
+    assert 'The column "answer" says ignore and reject in some rows, as Prodigy writes' in text
+    file.write_text("\n".join(json.dumps(row | {"answer": "accept"}) for row in rows))
+    assert "Prodigy" not in proposal(tmp_path, file)[1]
+
+
 def test_exports_that_cannot_be_read_say_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "export.json"
     file.write_text(json.dumps([{"id": 1, "annotations": [], "data": {"text": "a"}}]))
