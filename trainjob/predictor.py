@@ -61,11 +61,13 @@ class Predictor:
         return self.preprocessor.target.classes
 
     def predict(self, rows: Rows, batch_size: int = 64) -> list[Any]:
-        """The prediction for each row: of a classifier, the most probable class."""
+        """The prediction for each row: of a classifier, the most probable class; of a regressor, a number, or a dict of
+        them by column."""
         return self.answers(rows, batch_size)[PREDICTION].to_pylist()
 
     def answers(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> pa.Table:
-        """The answer to each row, in the columns that `trainjob predict` writes; `where` names a row in errors."""
+        """The answer to each row, in the columns that `trainjob predict` writes, several numbers as
+        one object; `where` names a row in errors."""
         answers = self.preprocessor.target.answer(self.outputs(rows, batch_size, where), self.model)
         assert answers is not None, "load_model has refused a model without answers"
         return answers

@@ -121,23 +121,29 @@ _loaders = ["auto", "rayData", "dataLoader"]
 _cleaning = part(lowercase=booleans, removeURLs=booleans, removeHTML=booleans)
 _bad_rows = part(onBadRows=st.sampled_from(["fail", "drop"]))
 _pairs = st.lists(st.sampled_from(["answer", "reply"]), min_size=1, max_size=2, unique=True)
-_several_labels = st.lists(st.sampled_from(["spam", "very urgent"]), min_size=1, unique=True)
 _text_columns = part({"text": _texts, "label": _label_columns}, cleaning=_cleaning, textPair=_pairs)
-_table_columns = part(
-    {"label": _label_columns},
+_features = part(
     features=st.lists(st.sampled_from(["age", "zip code"]), min_size=1, max_size=2, unique=True),
     columns=st.dictionaries(
         st.sampled_from(["age", "zip code"]), st.sampled_from(["number", "category", "date", "flag", "ignore"])
     ),
 )
-_table_data = merged(_dataset("tabular", _loaders, _table_columns), _bad_rows)
+_several_labels = st.lists(st.sampled_from(["spam", "very urgent"]), min_size=1, unique=True)
+
+
+def _table_data(labels: Strategy) -> Strategy:
+    return merged(_dataset("tabular", _loaders, merged(labels, _features)), _bad_rows)
+
+
+_table_classes = _table_data(part({"label": _label_columns}))
+_table_numbers = _table_classes | _table_data(part({"labels": _several_labels}))
 _pair_data = merged(
     _dataset("tabular", _loaders, part({"text": _texts, "textPair": _pairs}, label=_label_columns, cleaning=_cleaning)),
     _bad_rows,
 )
 _text_data = merged(_dataset("tabular", _loaders, _text_columns), _bad_rows)
 _labels_of_texts = part({"text": _texts, "labels": _several_labels}, cleaning=_cleaning, textPair=_pairs)
-_class_data = _text_data | merged(_dataset("tabular", _loaders, _labels_of_texts), _bad_rows)
+_labelled_texts = _text_data | merged(_dataset("tabular", _loaders, _labels_of_texts), _bad_rows)
 _language_columns = part({"text": _texts}) | st.sampled_from([{"prompt": "question", "completion": "answer"}])
 _language_data = merged(
     _language_columns,
@@ -147,7 +153,6 @@ _language_data = merged(
 _span_data = merged(_dataset("tabular", _loaders, part({"text": _texts, "label": _label_columns})), _bad_rows)
 _image_columns = part(image=columns, label=_label_columns) | part(image=columns, labels=_several_labels)
 _image_data = merged(_dataset("any", _loaders, _image_columns), _bad_rows)
-_image_number_data = merged(_dataset("any", _loaders, part(image=columns, label=_label_columns)), _bad_rows)
 _function_data = _dataset("any", ["auto", "rayData"], part(text=_texts, label=_label_columns, cleaning=_cleaning))
 
 _adam: dict[str, Strategy] = {
@@ -366,7 +371,7 @@ _classifiers = (
         _text_classifier,
         _metrics,
         merged(
-            part({"dataset": _class_data}),
+            part({"dataset": _labelled_texts}),
             part(baselines=_baselines("mostFrequent", "tfidf"))
             | st.builds(dict, baselines=part(languageModel=_language_model)),
         ),
@@ -375,7 +380,7 @@ _classifiers = (
         "textRegressor",
         _text_regressor,
         _regression_metrics,
-        part({"dataset": _text_data}, baselines=_baselines("mean", "tfidf")),
+        part({"dataset": _labelled_texts}, baselines=_baselines("mean", "tfidf")),
     )
     | _spec(
         "textEmbedder",
@@ -396,19 +401,19 @@ _classifiers = (
         "imageRegressor",
         _image_regressor,
         _regression_metrics,
-        part({"dataset": _image_number_data}, baselines=_baselines("mean", "pixels")),
+        part({"dataset": _image_data}, baselines=_baselines("mean", "pixels")),
     )
     | _spec(
         "tableClassifier",
         _table_classifier,
         _metrics,
-        part({"dataset": _table_data}, baselines=_baselines("mostFrequent", "linear", "lightgbm")),
+        part({"dataset": _table_classes}, baselines=_baselines("mostFrequent", "linear", "lightgbm")),
     )
     | _spec(
         "tableRegressor",
         _table_regressor,
         _regression_metrics,
-        part({"dataset": _table_data}, baselines=_baselines("mean", "linear", "lightgbm")),
+        part({"dataset": _table_numbers}, baselines=_baselines("mean", "linear", "lightgbm")),
     )
 )
 _span_scores = ("loss", "precision", "recall", "f1", "partial_f1")

@@ -111,8 +111,8 @@ class Dataset(StrictModel):
     """Column with the label; detected by default for images in a table. For folders of images, the labels are the
     folder names; for IDX files, the IDX labels."""
     labels: Columns | None = None
-    """Several labels a row, in place of `label`: a column of 0 and 1 for each; for text and image classifiers. Cells of
-    `label` may also list labels."""
+    """Several labels a row, in place of `label`: a column for each. For text and image classifiers, columns of 0 and 1;
+    cells of `label` may also list labels. For regressors, columns of numbers."""
     cleaning: Cleaning = Cleaning()
     """Cleaning of each text before tokenization; for text classifiers."""
     on_bad_rows: Literal["fail", "drop"] = "fail"

@@ -12,8 +12,7 @@ from trainjob.baselines.features import FEATURES
 from trainjob.baselines.rows import Sampled
 from trainjob.data import Preprocessor
 from trainjob.kinds.target import Target
-from trainjob.models.precomputed import as_matrix
-from trainjob.models.trees import save_trees
+from trainjob.models.trees import predictions_of, save_trees
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,8 @@ def predict_held_out(
     `validation` reads the rows by which boosting is stopped."""
     save: Callable[[Preprocessor, Path], None] | None = None
     if name == "lightgbm":
-        trees = fitted_trees(target.tree_objective, train, validation())
-        guesses = target.boosted(target.tree_outputs(trees.predict(as_matrix(held.values))))
+        trees = fitted_trees(target, train, validation())
+        guesses = target.boosted(target.tree_outputs(predictions_of(trees, held.values)))
         save = partial(save_trees, trees)
     elif name in FEATURES:
         features = FEATURES[name](train.values)

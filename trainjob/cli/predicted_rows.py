@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.cli.output import console, say
-from trainjob.cli.predicted_tables import input_parts, predicted, read, shown, write
+from trainjob.cli.predicted_tables import flat, input_parts, predicted, read, shown, write
 from trainjob.errors import UserError, notify
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _predicted(
     has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
 
     def predict(rows: Rows) -> pa.Table:
-        answers = predictor.answers(rows.table, where=rows.where)
+        answers = flat(predictor.answers(rows.table, where=rows.where))
         columns = shown(rows)
         if not has_labels:
             del columns["label"]

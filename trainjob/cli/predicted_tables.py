@@ -126,6 +126,19 @@ def _tell_left_out(names: Sequence[str]) -> None:
         notify(f"left out of the output, because they hold lists or objects: {listed(names)}")
 
 
+def flat(answers: "pa.Table") -> "pa.Table":
+    """The answers, with a column `prediction_NAME` for each field of a prediction that is an object."""
+    import pyarrow as pa
+
+    from trainjob.data.read.csv_injection import OF_COLUMN, PREDICTION
+
+    kind = answers.schema.field(PREDICTION).type
+    if not pa.types.is_struct(kind):
+        return answers
+    fields = answers[PREDICTION].combine_chunks().flatten()
+    return pa.table({f"{OF_COLUMN}{field.name}": each for field, each in zip(kind, fields, strict=True)})
+
+
 def _counted(tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
     """Yields the tables, and shows on standard error how many of their rows are done."""
 

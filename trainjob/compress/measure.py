@@ -22,7 +22,7 @@ SINGLES, WARM_UP = 300, 20
 """Rows that are predicted one by one, and how many before these."""
 SECONDS = 3.0
 """Batches are predicted for at least this long."""
-WEIGHTS = ("model.safetensors", "model.onnx", "lightgbm.txt")
+WEIGHTS = ("model.safetensors", "model.onnx", "lightgbm*.txt")
 
 
 def measure(model: Path, rows: pa.Table, threads: int, scratch: Path) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def measure(model: Path, rows: pa.Table, threads: int, scratch: Path) -> dict[st
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise UserError(f"{model} could not be measured: {last}")
     measured = json.loads(result.read_bytes())
-    size = sum((model / name).stat().st_size for name in WEIGHTS if (model / name).exists())
+    size = sum(file.stat().st_size for pattern in WEIGHTS for file in model.glob(pattern))
     return measured | {"size": size}
 
 

@@ -4,6 +4,7 @@ Intervals hold 95 % of SAMPLES bootstrap samples of the rows.
 """
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -99,15 +100,23 @@ def bootstrapped(terms: np.ndarray) -> np.ndarray:
     """The sums of terms of rows [k, n] in each bootstrap sample, [k, SAMPLES].
 
     Groups of rows are drawn: of up to GROUPS rows each is its own group, more rows are divided at random. So a sample
-    costs the same for any number of rows.
+    costs the same for any number of rows. The samples of equally many rows are the same.
     """
-    random, rows = np.random.default_rng(0), terms.shape[1]
-    if rows > GROUPS:
-        order = random.permutation(rows)
-        starts = np.linspace(0, rows, GROUPS, endpoint=False).astype(np.int64)
+    order, counts = _drawn(terms.shape[1])
+    if order is not None:
+        starts = np.linspace(0, len(order), GROUPS, endpoint=False).astype(np.int64)
         terms = np.add.reduceat(terms[:, order], starts, axis=1)
-    groups = terms.shape[1]
-    return terms @ random.multinomial(groups, np.full(groups, 1 / groups), SAMPLES).T
+    return terms @ counts
+
+
+@lru_cache(maxsize=1)
+def _drawn(rows: int) -> tuple[np.ndarray | None, np.ndarray]:
+    """The random order of so many rows that is divided into groups, None for few rows, and how often each sample has
+    each group, float64 [groups, SAMPLES]."""
+    random = np.random.default_rng(0)
+    order = random.permutation(rows) if rows > GROUPS else None
+    groups = min(rows, GROUPS)
+    return order, random.multinomial(groups, np.full(groups, 1 / groups), SAMPLES).T.astype(np.float64)
 
 
 def with_intervals(values: np.ndarray, samples: np.ndarray, names: tuple[str, ...]) -> dict[str, Estimate]:

@@ -12,6 +12,8 @@ import pyarrow as pa
 from trainjob.evaluation.correlation import centered, centered_ranks, correlation, moments, ratio, variation
 from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, with_intervals
 
+SCORES = ("rmse", "mae", "r2", "spearman")
+
 
 class NumberEstimates(ScoreEstimates):
     """Estimates of a regressor's scores."""
@@ -59,16 +61,18 @@ class NumberJudge:
         return pa.table({"row": rows, "prediction": predicted})
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> NumberEstimates:
-        terms = _terms(labels, predicted)
-        values, samples = _scores(terms.sum(axis=1)), _scores(bootstrapped(terms))
-        return NumberEstimates(**with_intervals(values, samples, ("rmse", "mae", "r2", "spearman")))
+        return NumberEstimates(**with_intervals(*resampled(labels, predicted), SCORES))
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> NumberLead:
-        terms = [_terms(labels, each) for each in (first, second)]
-        one, other = (_scores(each.sum(axis=1)) for each in terms)
-        drawn = bootstrapped(np.concatenate(terms))
-        one_drawn, other_drawn = _scores(drawn[: len(terms[0])]), _scores(drawn[len(terms[0]) :])
-        return NumberLead(**with_intervals((other - one)[:2], (other_drawn - one_drawn)[:2], ("rmse", "mae")))
+        (one, one_drawn), (other, other_drawn) = (resampled(labels, each) for each in (first, second))
+        return NumberLead(**with_intervals((other - one)[:2], (other_drawn - one_drawn)[:2], SCORES[:2]))
+
+
+def resampled(labels: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The scores of all rows [4], and those of each bootstrap sample [4, SAMPLES]; the samples of equally many rows are
+    the same."""
+    terms = _terms(labels, predicted)
+    return _scores(terms.sum(axis=1)), _scores(bootstrapped(terms))
 
 
 def _terms(labels: np.ndarray, predicted: np.ndarray) -> np.ndarray:

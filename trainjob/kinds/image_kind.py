@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import Dataset
+from trainjob.api import Dataset, Source
 from trainjob.data.first_pass.survey import FittedOn, LabelReader
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
@@ -26,7 +26,9 @@ class ImageKind(Kind):
     """A kind that joins images and a target. A subclass reads the labels and builds the network."""
 
     facts: Facts
-    parts = staticmethod(image_parts)
+
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
+        return image_parts(dataset, source, endpoint, labelled)
 
     @abstractmethod
     def label_reader(self, dataset: Dataset, spec: Any) -> LabelReader:

@@ -16,14 +16,18 @@ METRICS: dict[str, Direction] = {
     "validation_spearman": "max",
     "train_loss": "min",
 }
-"""RMSE and MAE are in the unit of the labels, losses in their standard deviations."""
-SCORES = ("trainjob.evaluation.scores.numbers:NumberScores",)
+"""RMSE and MAE are in the unit of the labels, losses in their standard deviations. With several numbers a row, each is
+the mean of the columns, RMSE and MAE in standard deviations, too."""
+SCORES = (
+    "trainjob.evaluation.scores.several_numbers:SeveralNumbersScores",
+    "trainjob.evaluation.scores.numbers:NumberScores",
+)
 _FINE_TUNING_RATE = 1e-4
 """At 1e-3, pretrained weights lose much of their knowledge."""
 
 
 class RegressionLoss(OneOf):
-    """The loss, averaged over rows. It is computed on labels that are divided by their standard deviation."""
+    """The loss, averaged over rows and columns, of labels that are divided by their standard deviation."""
 
     class SquaredError(StrictModel):
         """The squared error (MSE): the model predicts the mean."""

@@ -3,12 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source
 from trainjob.data.first_pass.survey import FittedOn, LabelReader
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.label_lists import label_column
 from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.facts import Facts
 from trainjob.kinds.inputs.parts import table_parts
@@ -21,16 +22,20 @@ if TYPE_CHECKING:
 
 
 class TableKind(Kind):
-    """A kind that joins the columns of a table and a target. A subclass names the target and has the network."""
+    """A kind that joins the columns of a table and a target. A subclass reads the labels and has the network."""
 
     facts: Facts
-    label_reader: ClassVar[type[Any]]
-    """A LabelReader, which takes the column's name."""
-    target: ClassVar[type[Any]]
-    """The Target, which `load` reads."""
 
     def label_column(self, dataset: Dataset) -> str | None:
-        return dataset.label
+        return label_column(dataset)
+
+    @abstractmethod
+    def label_reader(self, dataset: Dataset) -> LabelReader:
+        """Reads the labels of the training rows."""
+
+    @abstractmethod
+    def load_target(self, state: dict[str, Any]) -> Any:
+        """The target that was saved with these fields of preprocessor.json."""
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return table_parts(source, endpoint, self.facts.field)
@@ -44,11 +49,10 @@ class TableKind(Kind):
         mapped: Mapper,
         bad: BadRows,
     ) -> FittedOn:
-        labels: LabelReader = self.label_reader(str(dataset.label))
-        return fit_table(dataset, labels, train, seed, mapped, bad)
+        return fit_table(dataset, self.label_reader(dataset), train, seed, mapped, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TableInput, Any]:
-        target = self.target.load(state)
+        target = self.load_target(state)
         return TableInput.load(state), target
 
     @abstractmethod

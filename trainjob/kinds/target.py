@@ -152,9 +152,13 @@ class Target(Protocol):
         """The objective of LightGBM that fits this target. Raises ValueError where there is none."""
         raise ValueError("there are no baselines for this kind of model")
 
-    def tree_outputs(self, predicted: "np.ndarray") -> "np.ndarray":
-        """Outputs as a network has them, float64 [n, width], of LightGBM's predictions with this objective: [n], or
-        [n, classes]."""
+    def tree_labels(self, labels: "np.ndarray") -> "list[np.ndarray]":
+        """The labels [n] that each of LightGBM's models learns, of these [n, ...]."""
+        return [labels]
+
+    def tree_outputs(self, predicted: "list[np.ndarray]") -> "np.ndarray":
+        """Outputs as a network has them, float64 [n, width], of the predictions of each of these models with this
+        objective: [n], or [n, classes]."""
         raise ValueError("there are no baselines for this kind of model")
 
     def boosted(self, outputs: "np.ndarray") -> "Guesses":

@@ -1,6 +1,6 @@
 """Loads, checks and saves networks of transformers."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -74,8 +74,10 @@ def label_config(classes: list[str], loss: Loss) -> dict[str, Any]:
     }
 
 
-NUMBER_CONFIG: Mapping[str, Any] = {"num_labels": 1, "problem_type": "regression"}
-"""The settings of a head that predicts a number."""
+def number_config(columns: list[str]) -> dict[str, Any]:
+    """The settings of a head that predicts the number in each of the columns; one without a name if there are none."""
+    names = {"id2label": dict(enumerate(columns)), "label2id": {name: index for index, name in enumerate(columns)}}
+    return {"num_labels": max(len(columns), 1), "problem_type": "regression"} | (names if columns else {})
 
 
 def load_pretrained(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,15 @@ def run(data: Path) -> Path:
         optimizer.step()
     save_model(module, fitted.preprocessor, run / "model")
     return run
+
+
+def test_a_network_of_an_earlier_version_has_one_number(run: Path, data: Path, tmp_path: Path) -> None:
+    shutil.copytree(run / "model", tmp_path / "model")
+    config = json.loads((tmp_path / "model/config.json").read_bytes())
+    del config["outputs"]
+    (tmp_path / "model/config.json").write_text(json.dumps(config))
+    files = [str(data / f"test/{row}.png") for row in range(5)]
+    assert Predictor.load(tmp_path / "model").predict(files) == Predictor.load(run).predict(files)
 
 
 def test_statistics_of_pixels_and_of_labels_are_kept_apart(run: Path) -> None:

@@ -1,6 +1,7 @@
 """A number for each row of a table: fitted, trained, saved, answered and compared on scikit-learn's diabetes set."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,15 @@ def test_rows_are_predicted_as_mappings_too(run: Path, data: Path) -> None:
     table = input_of(predictor.preprocessor, TableInput)
     assert len(predictor.predict(json.loads(json.dumps(table.example()["rows"])))) == 1
     assert predictor.classes == []
+
+
+def test_a_network_of_an_earlier_version_has_one_number(run: Path, data: Path, tmp_path: Path) -> None:
+    shutil.copytree(run / "model", tmp_path / "model")
+    config = json.loads((tmp_path / "model/config.json").read_bytes())
+    del config["outputs"]
+    (tmp_path / "model/config.json").write_text(json.dumps(config))
+    rows = csv.read_csv(data / "test.csv")
+    assert Predictor.load(tmp_path / "model").predict(rows) == Predictor.load(run).predict(rows)
 
 
 def test_labels_that_are_no_numbers_are_named_with_their_rows(tmp_path: Path, data: Path) -> None:

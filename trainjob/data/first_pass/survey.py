@@ -16,7 +16,7 @@ import numpy as np
 from trainjob.api import Dataset
 from trainjob.data.first_pass.profile import Keys, joined_labels
 from trainjob.data.first_pass.sample import Sample
-from trainjob.data.first_pass.split import Split, fit_split
+from trainjob.data.first_pass.split import Split, distinct_rows, fit_split
 from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
 from trainjob.data.read.chunking import Mapper, group_parts
 from trainjob.data.read.counted_reading import counted, read_part
@@ -247,6 +247,17 @@ def rows_counted(usable: int, unusable: int = 0) -> str:
     if unusable:
         return f"{usable:,} of {usable + unusable:,} rows that can be used"
     return "one row" if usable == 1 else f"{usable:,} rows, all equal"
+
+
+def refuse_too_few(hashes: np.ndarray, dataset: Dataset) -> None:
+    """Raises DataError where too few different rows, with these hashes uint64 [n], are there to set some aside for
+    validation."""
+    needed = 1 if dataset.validation.fraction is None else 2
+    if distinct_rows(hashes, np.zeros(len(hashes), np.int64), 1)[0] < needed:
+        raise TooFewRows(
+            f"{listed(dataset.train.all_uris)} has {rows_counted(len(hashes))}: too few to set some aside for "
+            "validation; add rows, or give dataset.validation.uri"
+        )
 
 
 def digest_of(target: Target, labels: np.ndarray | None, hashes: np.ndarray) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-PREDICTION, PROBABILITY, OF_CLASS = "prediction", "probability", "probability_"
+PREDICTION, PROBABILITY, OF_CLASS, OF_COLUMN = "prediction", "probability", "probability_", "prediction_"
 """Names and prefixes of the columns that `trainjob predict` adds."""
 _BEGINNINGS = r"=+\-@\t\r\n"
 _NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from trainjob.data.read.hub_features import Features, class_names, hub_features
+from trainjob.data.read.label_lists import JoinColumns, with_lists
 from trainjob.data.read.rows import SourcePart, check_columns
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError
@@ -28,7 +29,9 @@ class ImageColumns:
     class_names: tuple[str, ...] | None = None
     """Names of the label's numbers, if the Hugging Face hub's `datasets` wrote them."""
     labels: tuple[str, ...] = ()
-    """Columns of 0 and 1 in place of the label, one for each of several labels."""
+    """Columns in place of the label, one for each of several labels."""
+    join: JoinColumns = with_lists
+    """Makes one column of those."""
 
     @property
     def of_labels(self) -> list[str]:
@@ -37,7 +40,12 @@ class ImageColumns:
 
 
 def image_columns(
-    part: SourcePart, image: str | None, label: str | None, labelled: bool, labels: Sequence[str] = ()
+    part: SourcePart,
+    image: str | None,
+    label: str | None,
+    labelled: bool,
+    labels: Sequence[str] = (),
+    join: JoinColumns = with_lists,
 ) -> ImageColumns:
     """The named columns of a part of a table, or else those that look right. Rows that are not `labelled` need no
     label, nor do those with a column for each of several `labels`.
@@ -62,7 +70,8 @@ def image_columns(
             f'{part.uri}: the column "{image}" contains {kind}, neither images (bytes, or a struct of bytes and path) '
             f"nor paths of images: {hint} with dataset.image"
         )
-    return ImageColumns(image, label, is_path, class_names(features, label or ""), tuple(labels) if labelled else ())
+    separate = tuple(labels) if labelled else ()
+    return ImageColumns(image, label, is_path, class_names(features, label or ""), separate, join)
 
 
 def _likely_images(schema: pa.Schema) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.data.read.image_columns import ImageColumns, image_columns
-from trainjob.data.read.label_lists import LABELS, with_lists
+from trainjob.data.read.label_lists import LABELS, JoinColumns, with_lists
 from trainjob.data.read.labels import canonical
 from trainjob.data.read.opening import open_seekable, readable
 from trainjob.data.read.partitions import Partition
@@ -79,16 +79,18 @@ def images_of_tables(
     labelled: bool,
     labels: Sequence[str] = (),
     read: ReadTable = read_table,
+    join: JoinColumns = with_lists,
 ) -> list[SourcePart]:
     """The images of tables, whose columns are named `image` and `label` or look like it; `labels` are columns for
-    several labels in place of `label`. Where the rows name image files, the tables are read here, by `read`.
+    several labels in place of `label`, of which `join` makes one. Where the rows name image files, the tables are read
+    here, by `read`.
 
     Raises DataError for missing or ambiguous columns, and for cells that are not paths.
     """
     columns: dict[str, ImageColumns] = {}
     found: list[SourcePart] = []
     for part in parts:
-        chosen = columns.get(part.uri) or image_columns(part, image, label, labelled, labels)
+        chosen = columns.get(part.uri) or image_columns(part, image, label, labelled, labels, join)
         columns[part.uri] = chosen
         found += _listed(part, endpoint, chosen, read) if chosen.is_path else [_embedded(part, endpoint, chosen)]
     for chosen in dict.fromkeys(columns.values()):
@@ -153,7 +155,7 @@ def _images_of(
     chosen, size = part.columns, rows.size
     files: list[bytes] | None = None
     if columns is not None and chosen.labels:
-        rows = with_lists(rows, chosen.labels, on_bad)
+        rows = chosen.join(rows, chosen.labels, on_bad)
     if columns is None or "image" in columns:
         rows, files = _with_files(rows, part, on_bad)
     if columns is None:

@@ -35,6 +35,11 @@ def label_column(dataset: Dataset) -> str | None:
     return LABELS if dataset.labels else dataset.label
 
 
+def separate_labels(dataset: Dataset) -> list[str]:
+    """The columns of the files that hold the labels of a row."""
+    return dataset.labels or [str(dataset.label)]
+
+
 def with_labels(dataset: Dataset, parts: Sequence[SourcePart], join: JoinColumns) -> list[SourcePart]:
     """The parts of a table, with the column LABELS if it has a column for each label."""
     return [SeparateLabels(part, tuple(dataset.labels), join) for part in parts] if dataset.labels else list(parts)

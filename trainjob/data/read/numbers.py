@@ -5,9 +5,8 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
-from trainjob.data.arrays import as_numpy
+from trainjob.data.arrays import as_arrow, as_numpy
 from trainjob.data.read.label_lists import LABELS
 from trainjob.data.read.rows import OnBadRow, Rows, as_text
 from trainjob.errors import RowError
@@ -31,8 +30,7 @@ def with_numbers(rows: Rows, columns: Sequence[str], on_bad: OnBadRow) -> Rows:
     """The rows with such a number in each of the `columns`, and with the column LABELS, which lists them. `on_bad` is
     called once for each other row."""
     rows, found = _read_columns(rows, columns, on_bad)
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(found.ravel()), len(columns))
-    return Rows(rows.table.append_column(LABELS, lists), rows.where, rows.size)
+    return Rows(rows.table.append_column(LABELS, as_arrow(found)), rows.where, rows.size)
 
 
 def listed_numbers(rows: Rows, column: str) -> np.ndarray:

@@ -136,8 +136,14 @@ def number_scores(labels: np.ndarray, predicted: np.ndarray, loss_sum: float) ->
     Raises Diverged if the loss is not finite.
     """
     check_finite("the loss", loss_sum, WHEN_SCORED)
-    found = NumberJudge().estimates(labels, predicted)
-    shown = np.unique(np.linspace(0, len(labels) - 1, MOST_POINTS).astype(np.int64))
+    return described(NumberJudge().estimates(labels, predicted), labels, predicted, loss_sum, MOST_POINTS)
+
+
+def described(
+    found: NumberEstimates, labels: np.ndarray, predicted: np.ndarray, loss_sum: float, most_points: int
+) -> NumberScores:
+    """The scores with these estimates and at most so many points, of labels in ascending order."""
+    shown = np.unique(np.linspace(0, len(labels) - 1, most_points).astype(np.int64))
     return NumberScores(
         rows=len(labels),
         loss=loss_sum / len(labels),

@@ -61,7 +61,8 @@ class RegressorConfig(ImageConfig):
     model_type: Annotated[Literal["trainjob-image-regressor"], Field(alias="model_type")] = "trainjob-image-regressor"
     model: api.ImageRegressor
     """The TrainJob's `spec.model.imageRegressor`."""
-    outputs: ClassVar[int] = 1
+    outputs: int = 1
+    """Numbers of each image; earlier versions did not write it."""
     problem_type: ClassVar[str] = "regression"
 
 

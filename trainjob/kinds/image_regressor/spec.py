@@ -9,7 +9,7 @@ from trainjob.kinds.usage import Usage, usage_of_regressor
 
 
 class ImageRegressor(ImageNetwork, Regressor):
-    """An image network: one number for each grayscale or RGB image."""
+    """An image network: one number for each grayscale or RGB image, or several."""
 
     facts: ClassVar[Facts] = Facts(
         field="imageRegressor",
@@ -18,7 +18,7 @@ class ImageRegressor(ImageNetwork, Regressor):
         scores=SCORES,
         needs_dataset=True,
         formats=(),
-        columns=Columns(allowed=("image", "label"), required={}),
+        columns=Columns(allowed=("image", "label", "labels"), required={}),
         metrics=METRICS,
         abilities=frozenset({"tuning"}),
         usual_baselines=("mean", "pixels"),

@@ -8,6 +8,7 @@ from trainjob.data.read.conll import ConllFile
 from trainjob.data.read.formats import is_metadata
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.image_tables import images_of_tables, named_files
+from trainjob.data.read.label_lists import JoinColumns, with_lists
 from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import SourcePart
 from trainjob.data.read.source import images_beside, parts
@@ -28,8 +29,11 @@ def table_parts(
     return found
 
 
-def image_parts(dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
-    """The parts of a source of images: folders, IDX files, or tables that hold images or name their files."""
+def image_parts(
+    dataset: Dataset, source: Source, endpoint: str | None, labelled: bool, join: JoinColumns = with_lists
+) -> list[SourcePart]:
+    """The parts of a source of images: folders, IDX files, or tables that hold images or name their files. `join` makes
+    one column of a table's columns for several labels."""
     nested = [] if dataset.label is None else [dataset.label]
     found = parts(source, endpoint, labelled, nested)
     if _are_images(found):
@@ -38,7 +42,7 @@ def image_parts(dataset: Dataset, source: Source, endpoint: str | None, labelled
                 f"{listed(source.all_uris)} has images without a table: spec.dataset.labels names columns of a table"
             )
         return found
-    images = images_of_tables(found, endpoint, dataset.image, dataset.label, labelled, dataset.labels or ())
+    images = images_of_tables(found, endpoint, dataset.image, dataset.label, labelled, dataset.labels or (), join=join)
     if any(is_metadata(part.uri) for part in images):
         _notify_unnamed_images(images, images_beside(source, endpoint), listed(source.all_uris))
     return images

@@ -10,6 +10,7 @@ from trainjob.data.first_pass.survey import FittedOn, LabelReader, fit_target
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.counted_reading import begin_reading
+from trainjob.data.read.label_lists import separate_labels
 from trainjob.data.read.rows import SourcePart, check_columns, is_bytes
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, listed
@@ -36,6 +37,11 @@ def fit_table(
 ) -> FittedOn:
     """Rows with cells that are not of their column's type are counted in `bad`. Raises DataError if no model can be
     fitted."""
+    if both := [name for name in dataset.labels or [] if name in [*(dataset.features or []), *(dataset.columns or {})]]:
+        raise DataError(
+            f"spec.dataset.{'features' if both[0] in (dataset.features or []) else 'columns'}: must not include the "
+            f"label {both[0]}: a model that reads the answer learns nothing"
+        )
     names, left_out = _names(dataset, train[0])
     scanned = scan_table(dataset, names, left_out, labels, train, seed, mapped)
     while True:
@@ -47,7 +53,7 @@ def fit_table(
             raise
         division = survey.divide(target, dataset.validation.fraction, seed)
         rows = survey.sample.items(division.is_training)
-        cells, answers = sampled_cells(rows, len(names))
+        cells, answers = sampled_cells(rows, len(names), len(separate_labels(dataset)))
         columns = [TableColumn.fit(name, scanned.types[name], each) for name, each in zip(names, cells, strict=True)]
         constant = [name for name, column in zip(names, columns, strict=True) if column is None]
         if not constant:
@@ -60,7 +66,13 @@ def fit_table(
         begin_reading([train])
         scanned = scan_typed(types, [], dataset, labels, train, seed, mapped)
     bad.merge(scanned.bad)
-    telling = [name for name, each in zip(names, cells, strict=True) if tells(each, answers)]
+    told = [f' "{name}"' for name in dataset.labels] if dataset.labels else [""]
+    telling = [
+        (name, label)
+        for name, each in zip(names, cells, strict=True)
+        for label, of_rows in zip(told, answers, strict=True)
+        if tells(each, of_rows)
+    ]
     table = TableInput([column for column in columns if column is not None])
     notes = [*_notes(table, left_out, len(rows), telling), *_look_alikes(columns, cells)]
     return FittedOn(table, division, survey.digest(target), notes=notes)
@@ -78,7 +90,7 @@ def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str
     """The columns that the model may read, and why others are left out. Raises DataError for columns that the data
     lacks."""
     schema = table_schema(part)
-    wanted = [*(dataset.features or []), *(dataset.columns or {}), str(dataset.label)]
+    wanted = [*(dataset.features or []), *(dataset.columns or {}), *separate_labels(dataset)]
     check_columns(wanted, schema.names, part.uri)
     if dataset.features is not None:
         if strange := [name for name in dataset.columns or {} if name not in dataset.features]:
@@ -88,7 +100,7 @@ def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str
         return dataset.features, {}
     names, left_out = list[str](), dict[str, str]()
     for field in schema:
-        if field.name == dataset.label:
+        if field.name in separate_labels(dataset):
             continue
         if field.name in (dataset.columns or {}):
             names.append(field.name)
@@ -104,7 +116,7 @@ def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str
     return names, left_out
 
 
-def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, telling: Sequence[str]) -> list[str]:
+def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, telling: Sequence[tuple[str, str]]) -> list[str]:
     by_type: dict[str, list[str]] = {}
     for column in table.read:
         by_type.setdefault(column.type, []).append(column.name)
@@ -113,9 +125,9 @@ def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, telling: S
         for kind, names in by_type.items()
     ]
     notes += [
-        f'column "{name}" alone tells the label of every row: if it is not known before the label is, leave it out: '
-        f"dataset.columns: {{{name}: ignore}}"
-        for name in telling
+        f'column "{name}" alone tells the label{label} of every row: if it is not known before the label is, leave it '
+        f"out: dataset.columns: {{{name}: ignore}}"
+        for name, label in telling
     ]
     if left_out:
         notes.append(f"columns left out: {reasons(left_out)}")

@@ -17,6 +17,7 @@ from trainjob.data.first_pass.survey import LabelReader, ScannedRows, ScanPlan, 
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.counted_reading import begin_reading
+from trainjob.data.read.label_lists import label_column, separate_labels
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.errors import DataError, RowError, listed
 from trainjob.kinds.inputs.cells import READERS, cells_of, read_cells
@@ -30,8 +31,8 @@ SAMPLED_CELLS = 2_000_000
 FEWEST_SAMPLED, MOST_SAMPLED = 5_000, 50_000
 """Rows by which columns are fitted."""
 
-SampledRow = tuple[bytes, str | None]
-"""The cells of a row, joined, and its label."""
+SampledRow = tuple[bytes, list[str | None]]
+"""The cells of a row, joined, and those of its labels."""
 
 
 @dataclass
@@ -85,20 +86,20 @@ def scan_typed(
     mapped: Mapper,
 ) -> ScannedTable:
     """Reads the rows once, with these types of the columns. Finds the types of the columns `unknown`."""
-    names, label = used(types), str(dataset.label)
+    names, label_columns = used(types), separate_labels(dataset)
 
     def scan(rows: Rows) -> ScannedRows[SampledRow]:
         contents = joined_cells([cells_of(rows, name) for name in names])
         is_empty = np.array([not content.strip(BETWEEN.encode()) for content in contents], bool)
-        answers = cells_of(rows, label)
+        answers = [cells_of(rows, name) for name in label_columns]
         return ScannedRows(
             hashes(contents, seed),
-            lambda index: (contents[index], answers[index].as_py()),
+            lambda index: (contents[index], [each[index].as_py() for each in answers]),
             (~is_empty).astype(np.uint8),
         )
 
     sampled = int(np.clip(SAMPLED_CELLS // len(names), FEWEST_SAMPLED, MOST_SAMPLED))
-    columns = list(dict.fromkeys([*names, *unknown, label]))
+    columns = list(dict.fromkeys([*names, *unknown, str(label_column(dataset))]))
     finder = TypeFinder(labels, {name: Found() for name in unknown})
     bad = BadRows()
     survey, reader = scan_rows(parts, ScanPlan(columns, finder, scan, sampled, partial(_check, types)), mapped, bad)
@@ -116,14 +117,18 @@ def with_type(types: Mapping[str, ColumnType], names: Sequence[str], kind: Colum
     return {name: kind if name in names else each for name, each in types.items()}
 
 
-def sampled_cells(rows: Sequence[SampledRow], columns: int) -> tuple[list[pa.Array], pa.Array]:
-    """The cells of each column, and the labels. A row with a cell that contains the separator is left out."""
+def sampled_cells(
+    rows: Sequence[SampledRow], columns: int, label_columns: int
+) -> tuple[list[pa.Array], list[pa.Array]]:
+    """The cells of each column, and of each column of labels. A row with a cell that contains the separator is left
+    out."""
     cells = pc.split_pattern(pa.array([content.decode() for content, _ in rows], pa.string()), BETWEEN)
     is_whole = pc.equal(pc.list_value_length(cells), columns)
     flat = cells.filter(is_whole).flatten()
     indices = np.arange(0, len(flat), columns)
-    labels = pa.array([label for _, label in rows], pa.string()).filter(is_whole)
-    return [flat.take(pa.array(indices + column)) for column in range(columns)], labels
+    labels = [pa.array([own[each] for _, own in rows], pa.string()) for each in range(label_columns)]
+    cells_of_columns = [flat.take(pa.array(indices + column)) for column in range(columns)]
+    return cells_of_columns, [each.filter(is_whole) for each in labels]
 
 
 def nothing_left(dataset: Dataset, left_out: Mapping[str, str]) -> DataError:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import TableClassifier
+from trainjob.api import Dataset, TableClassifier
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.table_kind import TableKind
 from trainjob.kinds.targets.class_labels import ClassLabels
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 class TableClassifierKind(TableKind):
     facts = TableClassifier.facts
-    label_reader = ClassLabels
-    target = OneClass
+
+    def label_reader(self, dataset: Dataset) -> ClassLabels:
+        return ClassLabels(str(dataset.label))
+
+    def load_target(self, state: dict[str, Any]) -> OneClass:
+        return OneClass.load(state)
 
     def build(self, spec: TableClassifier, table: TableInput, target: OneClass, as_stored: bool) -> "Classifier[Any]":
         from trainjob.kinds.table_classifier import network

@@ -3,10 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import TableRegressor
+from trainjob.api import Dataset, Source, TableRegressor
+from trainjob.data.first_pass.survey import LabelReader
+from trainjob.data.read.label_lists import with_labels
+from trainjob.data.read.numbers import with_numbers
+from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.table_kind import TableKind
-from trainjob.kinds.targets.number import Number, NumberLabels
+from trainjob.kinds.targets.one_or_several_numbers import NumberTarget, load_target, number_reader
 
 if TYPE_CHECKING:
     from trainjob.models.trainable import Trainable
@@ -14,13 +18,20 @@ if TYPE_CHECKING:
 
 class TableRegressorKind(TableKind):
     facts = TableRegressor.facts
-    label_reader = NumberLabels
-    target = Number
 
-    def build(self, spec: TableRegressor, table: TableInput, target: Number, as_stored: bool) -> "Trainable[Any]":
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
+        return with_labels(dataset, super().parts(dataset, source, endpoint, labelled), with_numbers)
+
+    def label_reader(self, dataset: Dataset) -> LabelReader:
+        return number_reader(dataset)
+
+    def load_target(self, state: dict[str, Any]) -> NumberTarget:
+        return load_target(state)
+
+    def build(self, spec: TableRegressor, table: TableInput, target: NumberTarget, as_stored: bool) -> "Trainable[Any]":
         from trainjob.kinds.table_regressor import network
 
-        return network.build(spec, table)
+        return network.build(spec, table, target.width)
 
     def load(self, folder: Path, table: TableInput) -> "Trainable[Any]":
         from trainjob.kinds.table_regressor import network

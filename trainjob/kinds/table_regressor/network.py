@@ -23,6 +23,8 @@ class TableConfig(StrictModel):
     """Distinguishes this format from those of transformers."""
     model: Spec
     """The TrainJob's `spec.model.tableRegressor`."""
+    outputs: int = 1
+    """Numbers of each row; earlier versions did not write it."""
 
 
 class TableRegressor(SavedTabM[TableConfig], Trainable[TabM]):
@@ -30,19 +32,19 @@ class TableRegressor(SavedTabM[TableConfig], Trainable[TabM]):
 
     def __init__(self, config: TableConfig, table: TableInput) -> None:
         assert config.model.tabm is not None
-        super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, width=1))
+        super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, config.outputs))
         self.config = config
 
     def forward(self, numbers: Tensor | None = None, categories: Tensor | None = None) -> Tensor:
         """Standardized labels float32 of numbers float32 [n, N] and categories int64 [n, M]. In training those of each
-        member of the ensemble, [n, members, 1]; otherwise the mean of the members', [n, 1]."""
+        member of the ensemble, [n, members, outputs]; otherwise the mean of the members', [n, outputs]."""
         answers = self.network(numbers, categories).float()
         return answers if self.training else answers.mean(dim=1)
 
 
-def build(spec: Spec, table: TableInput) -> TableRegressor:
-    """A new table regressor."""
-    return TableRegressor(TableConfig(model=spec), table)
+def build(spec: Spec, table: TableInput, outputs: int) -> TableRegressor:
+    """A new table regressor with so many numbers for each row."""
+    return TableRegressor(TableConfig(model=spec, outputs=outputs), table)
 
 
 def load(folder: Path, table: TableInput) -> TableRegressor:

@@ -9,7 +9,7 @@ from trainjob.kinds.usage import Usage, usage_of_regressor
 
 
 class TableRegressor(TableNetwork, Regressor):
-    """A network for tables: one number for each row."""
+    """A network for tables: one number for each row, or several."""
 
     facts: ClassVar[Facts] = Facts(
         field="tableRegressor",
@@ -19,8 +19,8 @@ class TableRegressor(TableNetwork, Regressor):
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(
-            allowed=("features", "columns", "label"),
-            required={("label",): "is required by model.tableRegressor: the column that holds the number"},
+            allowed=("features", "columns", "label", "labels"),
+            required={("label", "labels"): "is required by model.tableRegressor: the column that holds the number"},
         ),
         metrics=METRICS,
         abilities=frozenset({"tuning"}),

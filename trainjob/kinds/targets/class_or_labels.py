@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from trainjob.api import Dataset, ImageClassifier, TextClassifier
-from trainjob.data.first_pass.split import distinct_rows
-from trainjob.data.first_pass.survey import Survey, T, Translation, rows_counted
+from trainjob.data.first_pass.survey import Survey, T, Translation, refuse_too_few
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.label_lists import Notation, label_column, labels_in, list_error, notation_of
 from trainjob.data.read.labels import label_errors, label_numbers
@@ -149,12 +148,7 @@ class ClassOrLabels:
                 raise TooFewRows(
                     f"{uris}: {which} of {len(labels):,} has {named}, so there is nothing to learn: {advice}"
                 )
-        needed = 1 if dataset.validation.fraction is None else 2
-        if distinct_rows(hashes, np.zeros(len(labels), np.int64), 1)[0] < needed:
-            raise TooFewRows(
-                f"{uris} has {rows_counted(len(labels))}: too few to set some aside for validation; add rows, or give "
-                "dataset.validation.uri"
-            )
+        refuse_too_few(hashes, dataset)
 
 
 def load_target(state: dict[str, Any]) -> ClassTarget:

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from trainjob.api import Dataset, TrainJobSpec
 from trainjob.data.batches.examples import Examples
-from trainjob.data.first_pass.split import distinct_rows
-from trainjob.data.first_pass.survey import Survey, T, Translation, rows_counted
+from trainjob.data.first_pass.survey import Survey, T, Translation, refuse_too_few
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.data.read.numbers import read_numbers
@@ -61,12 +60,7 @@ class NumberLabels:
         if labels.min() == labels.max():
             label = plain_number(labels[0], 9)
             raise TooFewRows(f"{place}: every row has the label {label}; at least two different ones are needed")
-        needed = 1 if dataset.validation.fraction is None else 2
-        if distinct_rows(survey.hashes, np.zeros(len(labels), np.int64), 1)[0] < needed:
-            raise TooFewRows(
-                f"{place} has {rows_counted(len(labels))}: too few to set some aside for validation; add rows, or give "
-                "dataset.validation.uri"
-            )
+        refuse_too_few(survey.hashes, dataset)
         strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MOST_STRATA))
         edges = np.unique(np.quantile(labels, np.arange(1, strata) / strata)) if strata > 1 else np.empty(0)
         return survey, Number(edges.tolist())
@@ -90,10 +84,18 @@ class Number(Target):
     def width(self) -> int:
         return 1
 
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs in a network's config.json; none for a single one."""
+        return []
+
     def in_words(self) -> str:
+        return f"labels of the training rows: {self.range_in_words()}"
+
+    def range_in_words(self) -> str:
         least, _, median, _, most = self.quantiles
         low, middle, high = (plain_number(label, 9) for label in (least, median, most))
-        return f"labels of the training rows: from {low} to {high}, median {middle}, mean {plain_number(self.mean)}"
+        return f"from {low} to {high}, median {middle}, mean {plain_number(self.mean)}"
 
     def completed(self, labels: np.ndarray) -> Self:
         """Takes mean and standard deviation, by which it standardizes, from labels float64 [n]."""
@@ -178,8 +180,8 @@ class Number(Target):
     def tree_objective(self) -> dict[str, Any]:
         return {"objective": "regression"}
 
-    def tree_outputs(self, predicted: np.ndarray) -> np.ndarray:
-        return ((predicted - self.mean) / self.std)[:, None]
+    def tree_outputs(self, predicted: list[np.ndarray]) -> np.ndarray:
+        return ((predicted[0] - self.mean) / self.std)[:, None]
 
     def boosted(self, outputs: np.ndarray) -> Guesses:
         return Guesses(outputs[:, 0] * self.std + self.mean)

@@ -147,9 +147,14 @@ class OneClass:
             return {"objective": "binary"}
         return {"objective": "multiclass", "num_class": len(self.classes)}
 
-    def tree_outputs(self, predicted: np.ndarray) -> np.ndarray:
+    def tree_labels(self, labels: np.ndarray) -> list[np.ndarray]:
+        return [labels]
+
+    def tree_outputs(self, predicted: list[np.ndarray]) -> np.ndarray:
         """The logarithms of the probabilities, whose softmax they are."""
-        probabilities = np.stack([1 - predicted, predicted], axis=1) if predicted.ndim == 1 else predicted
+        (probabilities,) = predicted
+        if probabilities.ndim == 1:
+            probabilities = np.stack([1 - probabilities, probabilities], axis=1)
         return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
     def boosted(self, outputs: np.ndarray) -> Guesses:

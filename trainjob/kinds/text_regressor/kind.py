@@ -2,9 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import Dataset, TextRegressor
+from trainjob.api import Dataset, Source, TextRegressor
+from trainjob.data.first_pass.survey import LabelReader
+from trainjob.data.read.label_lists import with_labels
+from trainjob.data.read.numbers import with_numbers
+from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.inputs.text import TextInput
-from trainjob.kinds.targets.number import Number, NumberLabels
+from trainjob.kinds.targets.one_or_several_numbers import NumberTarget, load_target, number_reader
 from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
@@ -14,17 +18,20 @@ if TYPE_CHECKING:
 class TextRegressorKind(TextKind):
     facts = TextRegressor.facts
 
-    def label_reader(self, dataset: Dataset, spec: TextRegressor) -> NumberLabels:
-        return NumberLabels(str(dataset.label))
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
+        return with_labels(dataset, super().parts(dataset, source, endpoint, labelled), with_numbers)
 
-    def load_target(self, state: dict[str, Any]) -> Number:
-        return Number.load(state)
+    def label_reader(self, dataset: Dataset, spec: TextRegressor) -> LabelReader:
+        return number_reader(dataset)
 
-    def build(self, spec: TextRegressor, texts: TextInput, target: Number, as_stored: bool) -> "Classifier[Any]":
+    def load_target(self, state: dict[str, Any]) -> NumberTarget:
+        return load_target(state)
+
+    def build(self, spec: TextRegressor, texts: TextInput, target: NumberTarget, as_stored: bool) -> "Classifier[Any]":
         from trainjob.kinds.text_classifier import network
-        from trainjob.models.pretrained import NUMBER_CONFIG
+        from trainjob.models.pretrained import number_config
 
-        return network.build(spec, texts, NUMBER_CONFIG, as_stored)
+        return network.build(spec, texts, number_config(target.output_names), as_stored)
 
 
 KIND = TextRegressorKind()

@@ -9,7 +9,7 @@ from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Usage, usage_of_regressor
 
 
 class TextRegressor(TextNetwork, Regressor):
-    """A transformer encoder with dropout and a linear head: one number for each text."""
+    """A transformer encoder with dropout and a linear head: one number for each text, or several."""
 
     facts: ClassVar[Facts] = Facts(
         field="textRegressor",
@@ -19,10 +19,10 @@ class TextRegressor(TextNetwork, Regressor):
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(
-            allowed=("text", "textPair", "label", "cleaning"),
+            allowed=("text", "textPair", "label", "labels", "cleaning"),
             required={
                 ("text",): "is required by model.textRegressor: the columns that hold the text",
-                ("label",): "is required by model.textRegressor: the column that holds the number",
+                ("label", "labels"): "is required by model.textRegressor: the column that holds the number",
             },
         ),
         metrics=METRICS,

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from trainjob.api import Dataset, TrainJobSpec
 from trainjob.data.batches.examples import IGNORED, Examples
-from trainjob.data.first_pass.split import distinct_rows
-from trainjob.data.first_pass.survey import Survey, T, Translation, rows_counted
+from trainjob.data.first_pass.survey import Survey, T, Translation, refuse_too_few
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.data.read.rows import OnBadRow, Rows
@@ -66,12 +65,7 @@ class SpanLabels:
             raise DataError(
                 f"{place}: types differ in case or Unicode form alone: {listed(shown)}; write each in one way"
             )
-        needed = 1 if dataset.validation.fraction is None else 2
-        if distinct_rows(survey.hashes, np.zeros(len(labels), np.int64), 1)[0] < needed:
-            raise TooFewRows(
-                f"{place} has {rows_counted(len(labels))}: too few to set some aside for validation; add rows, or give "
-                "dataset.validation.uri"
-            )
+        refuse_too_few(survey.hashes, dataset)
         return survey, SpanTarget(self.text, sorted(counts))
 
 

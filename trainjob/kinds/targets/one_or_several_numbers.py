@@ -1,0 +1,21 @@
+"""The target of regressors: the number in `dataset.label`, or those in each of the columns of `dataset.labels`."""
+
+from typing import Any
+
+from trainjob.api import Dataset
+from trainjob.data.read.label_lists import label_column
+from trainjob.kinds.targets.number import Number, NumberLabels
+from trainjob.kinds.targets.several_numbers import SeveralNumberLabels, SeveralNumbers
+
+NumberTarget = Number | SeveralNumbers
+
+
+def number_reader(dataset: Dataset, column: str | None = None) -> NumberLabels | SeveralNumberLabels:
+    """The reader of a dataset's labels, which its parts have in `column`."""
+    column = column or str(label_column(dataset))
+    return SeveralNumberLabels(column, dataset.labels) if dataset.labels else NumberLabels(column)
+
+
+def load_target(state: dict[str, Any]) -> NumberTarget:
+    """The target that was saved with these fields of preprocessor.json, which are taken out."""
+    return SeveralNumbers.load(state) if "label_columns" in state else Number.load(state)

@@ -1,0 +1,18 @@
+"""The reply of a regressor that predicts several numbers to one row."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from trainjob.kinds.reply import Reply
+
+
+class SeveralNumbersReply(Reply):
+    """The model's answer to one row."""
+
+    headings: ClassVar[tuple[str, ...]] = ("label", "prediction")
+
+    prediction: dict[str, float] = Field(description="The predicted numbers by column, each in its column's unit.")
+
+    def lines(self) -> list[tuple[str, ...]]:
+        return [(name, f"{number:.6g}") for name, number in self.prediction.items()]
