@@ -4,9 +4,9 @@
 # Seen with: onnxruntime 1.32.0, onnx 1.23.2, numpy 2.4.6, CPython 3.11.
 #
 # LabelEncoder numbers texts, and gives -1 for one that it does not list. OneHot and Gather, the lookup of an embedding,
-# count a negative index from the end. Each does as the standard says; one after the other, they treat an unseen value as
-# the last category, without an error. An index that is too large gives only zeros in OneHot. Here as in the standard's
-# own reference implementation.
+# count a negative index from the end. Each does as the standard says; one after the other, they treat an unseen value
+# as the last category, without an error. An index that is too large gives only zeros in OneHot. Here as in the
+# standard's own reference implementation.
 #
 # Output seen:
 #   numbers of a, b, c, unseen: [0, 1, 2, -1]
