@@ -1,6 +1,7 @@
 """`trainjob predict` with a model that answers each row."""
 
 import json
+import shlex
 from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from trainjob.storage import Folder
 
 LONGEST_TITLE = 100
+LONGEST_ROW = 300
+"""Characters of an example of a row in an error."""
 
 
 def classify(
@@ -48,7 +51,10 @@ def classify(
         return
     values = given[noun] or (given["row"] if noun == "text" else [])
     if not values:
-        raise UserError(f"{run.uri} is a model for {noun}s: give --{noun} or DATA")
+        wrong = ", ".join(f"--{option}" for option, some in given.items() if some)
+        raise UserError(
+            f"{run.uri} is a model for {noun}s and takes no {wrong}: give {_option(predictor.preprocessor)} or DATA"
+        )
     inputs = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
     outputs, target = predictor.outputs(values, where=lambda index: inputs[index]), predictor.preprocessor.target
     captions = [""] * len(inputs)
@@ -57,6 +63,15 @@ def classify(
         assert answers is not None, "load_model has refused a model without answers"
         captions = _cascade_captions(values, predictor, answers, second)
     _show(inputs, target.replies(outputs, predictor.model), captions)
+
+
+def _option(preprocessor: "Preprocessor") -> str:
+    """The option by which `trainjob predict` gets an example of a row."""
+    example = preprocessor.input.example()
+    if "rows" not in example:
+        return f"--{preprocessor.input.noun}"
+    row = json.dumps(example["rows"][0], ensure_ascii=False)
+    return f"--row {shlex.quote(row)}" if len(row) <= LONGEST_ROW else "--row, with a value for each column,"
 
 
 def _predicted(

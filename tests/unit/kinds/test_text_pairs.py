@@ -160,8 +160,11 @@ def test_rows_are_pairs_or_columns_in_python_and_in_requests(data: Path) -> None
     assert np.array_equal(predictor.predict_proba(as_rows(PAIRS)), expected)
     joined = [{"question": "red", "details": "blue", "other": "blue red"}]
     assert predictor.predict_proba(joined) == pytest.approx(expected[:1], abs=1e-6)
-    with pytest.raises(UserError, match="row 1: the model takes pairs of texts, each a list of two, or mappings"):
+    with pytest.raises(UserError, match=r"row 1: the model takes pairs of texts, .* --row '\{.question.: .…., "):
         predictor.predict(["red"])
+    given: dict[str, list[Any]] = {"text": [], "image": ["a.png"], "row": []}
+    with pytest.raises(UserError, match=r"takes no --image: give --row '\{.question.: .* or DATA"):
+        classify(Folder(str(data / "answers")), None, None, None, given, Path("unused"))
     with pytest.raises(UserError, match="not tuple"):
         predictor.predict([("red", "blue", "gold")])
     with pytest.raises(UserError, match="row 1 has no details and no other"):

@@ -1,6 +1,8 @@
 """Tables of the rows that a Python user gives to `Predictor`."""
 
 import io
+import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -29,7 +31,9 @@ def table_of_texts(
             row = dict.fromkeys(columns, "") | {columns[0]: row}
         if not isinstance(row, Mapping):
             what = "pairs of texts, each a list of two, or mappings" if pair else "texts or mappings"
-            raise UserError(f"{where(index)}: the model takes {what}, not {type(row).__name__}")
+            given = f"{where(index)}: the model takes {what}, not {type(row).__name__}"
+            option = shlex.quote(json.dumps(dict.fromkeys(columns, "…"), ensure_ascii=False))
+            raise UserError(f"{given}; for `trainjob predict`, write --row {option}" if pair else given)
         missing = [name for name in columns if name not in row]
         if missing:
             raise UserError(f"{where(index)} has no {' and no '.join(missing)}; the model takes {', '.join(columns)}")
