@@ -211,6 +211,8 @@ def main() -> None:
     except UserError as error:
         say(str(error), error=True, colour=typer.colors.RED)
         code = error.exit_code
+    except KeyboardInterrupt:  # before or after typer's part
+        code = interrupts.exit_code()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
         if code and interrupts.received() is not None:  # typer exits with the same code whatever the signal

@@ -90,9 +90,14 @@ class Connection:
             query=query or {},
         ) as response:
             try:
-                return from_json(response.data or b"{}")
-            except (HTTPError, ValueError) as error:
+                found = from_json(response.data)
+            except HTTPError as error:
                 raise self._unreachable(error) from None
+            except ValueError:
+                found = None
+        if not isinstance(found, dict) or not found.keys() & {"kind", "gitVersion", "openapi"}:  # of each answer one
+            raise self._unreachable(ValueError("what answers there is not Kubernetes"))
+        return found
 
     def lines(
         self,
@@ -200,6 +205,8 @@ class Connection:
                 return ClusterUnreachable(f"the API server {self.url} cannot serve requests now: {message}")
             case 500 if method == "GET":  # of an apply it is as a rule about the object
                 return ClusterUnreachable(f"the API server {self.url} cannot serve requests now: {message}")
+            case _ if not problem:  # as of a proxy
+                return Refused(f"{self.url} answers {status}, and not as Kubernetes does: {message}")
             case _:
                 return Refused(message)
 

@@ -239,3 +239,11 @@ def test_ctrl_c_while_the_command_is_imported_shows_no_traceback(tmp_path: Path)
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=30) == ("", "")
     assert process.returncode == -signal.SIGINT
+
+
+def test_ctrl_c_before_a_command_begins_shows_no_traceback():
+    """While typer puts the commands together, it does not handle the exception itself."""
+    press = "import os, signal, typer.main; typer.main.get_command = lambda _: os.kill(os.getpid(), signal.SIGINT)"
+    script = f"{press}; from trainjob.cli.app import main; main()"
+    done = subprocess.run([sys.executable, "-c", script, "version"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")

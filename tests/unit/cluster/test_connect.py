@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -67,6 +69,45 @@ def test_of_several_kubeconfigs_the_first_current_context_counts(tmp_path: Path,
     with pytest.raises(NoCluster, match="no current context, so choose one with --context: it has none"):
         connect()
     assert connect("none").url == "https://127.0.0.1:0"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "problem"),
+    [
+        (200, "[]", "what answers there is not Kubernetes"),
+        (200, "{}", "what answers there is not Kubernetes"),
+        (200, "<html>Log in</html>", "what answers there is not Kubernetes"),
+        (
+            403,
+            "<html>Go away</html>",
+            "http://127.0.0.1:[0-9]+ answers 403, and not as Kubernetes does: <html>Go away</html>",
+        ),
+        (407, "", "http://127.0.0.1:[0-9]+ answers 407, and not as Kubernetes does: HTTP status 407"),
+    ],
+)
+def test_a_server_that_is_not_an_api_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, body: str, problem: str
+):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, format: str, *_: Any) -> None:  # noqa: A002 the base class's name
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        file = Path(kubeconfig(tmp_path, token="secret"))
+        file.write_text(file.read_text().replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.server_port}"))
+        monkeypatch.setenv("KUBECONFIG", str(file))
+        Thread(target=server.serve_forever, daemon=True).start()
+        client = Client(connect())
+        for ask in (lambda: client.jobs("team"), lambda: client.job("tags")):
+            with pytest.raises(ClusterError, match=problem):
+                ask()
+        server.shutdown()
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "tags/status", "tags?watch=1", "a%b", "A B", "tags\n"])
