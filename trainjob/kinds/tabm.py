@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import safetensors.torch
 import torch
@@ -21,7 +21,7 @@ _Config = TypeVar("_Config", bound=StrictModel)
 def build_tabm(settings: "Settings", dropout: float, table: TableInput, width: int) -> TabM:
     """A new network with so many outputs of each member: [n, members, width] of numbers and categories as
     `TableInput.batch` has them."""
-    return TabM.make(
+    network = TabM.make(
         n_num_features=len(table.levels),
         cat_cardinalities=table.cardinalities,
         num_embeddings=_embeddings(table.levels, settings.embedding_size) if table.levels else None,
@@ -31,6 +31,13 @@ def build_tabm(settings: "Settings", dropout: float, table: TableInput, width: i
         d_block=settings.hidden_size,
         dropout=dropout,
     )
+    if network.cat_module is not None:  # its ones and zeros are whole, which ONNX does not join to numbers
+        network.cat_module.register_forward_hook(_as_floats)
+    return network
+
+
+def _as_floats(_: torch.nn.Module, inputs: Any, categories: torch.Tensor) -> torch.Tensor:
+    return categories.float()
 
 
 def _embeddings(levels: list[list[float]], size: int) -> PiecewiseLinearEmbeddings:
