@@ -68,8 +68,16 @@ class Column:
     @property
     def is_flag(self) -> bool:
         """Whether its cells are 0 and 1, true and false, or yes and no, each of which occurs."""
-        words = {canonical(word.lower()) for word in self.found.words or ()}
-        return bool(words & set(ON)) and bool(words & set(OFF)) and words <= {*ON, *OFF}
+        return self.may_be_flag and bool(self._flags & set(ON)) and bool(self._flags & set(OFF))
+
+    @property
+    def may_be_flag(self) -> bool:
+        """Whether its cells are 0 and 1, true and false, or yes and no; perhaps all the same."""
+        return bool(self._flags) and self._flags <= {*ON, *OFF}
+
+    @property
+    def _flags(self) -> set[str]:
+        return {canonical(word.lower()) for word in self.found.words or ()}
 
     @property
     def classes(self) -> int | None:

@@ -3,7 +3,7 @@
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,20 +33,11 @@ _REFUSED_BY_PRODIGY = {"reject", "ignore"}
 _UNKNOWN_LIST = pa.list_(pa.null())
 """The type of lists that are all empty, or of values of several types."""
 _NAMES_OF_SCORES = ("score", "similarity", "similarityscore", "relatedness", "relatednessscore")
-_PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
 
 
-def text_fields(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The fields of the dataset for the columns of texts, and comments on them. Two columns whose names are usual for
-    pairs, such as question1 and question2, are one."""
-    if len(texts) == 2 and _is_pair(*(re.sub(r"[^a-z0-9]", "", name.lower()) for name in texts)):
-        return {"text": [texts[0]], "textPair": [texts[1]]}, {"textPair": "GUESSED: read as a pair with the text"}
-    return {"text": list(texts)}, {"text": "joined by a space" if len(texts) > 1 else ""}
-
-
-def _is_pair(first: str, second: str) -> bool:
-    numbered = first[:-1] == second[:-1] and first[-1:] + second[-1:] in ("12", "ab")
-    return numbered or (first, second) in _PAIRS
+def labels_of(fields: Mapping[str, Any]) -> list[str]:
+    """The columns of the labels that fields of the dataset name."""
+    return [fields["label"]] if "label" in fields else fields["labels"]
 
 
 class Unsuitable(UserError):
@@ -104,6 +95,8 @@ class Look:
         columns of 0 and 1. None where rows have one label."""
         if len(self.given) > 1:
             check_columns(self.given, list(self.columns), self.uri)
+            if others := [name for name in self.given if not self.columns[name].may_be_flag]:
+                raise Unsuitable(f"{_listed(others)}: other values than 0 and 1, so each is not one of several labels")
             return {"labels": list(self.given)}, ""
         lists = [name for name, kind in self.nested.items() if _lists_labels(kind)]
         lists += [name for name, column in self.columns.items() if column.lists_labels]
@@ -131,11 +124,29 @@ class Look:
             likely, why = self._guessed(measures, "many") if measures else self._guessed(numbers, "few")
         if len(likely) != 1:
             raise Unsuitable("the column with the number to predict is not clear: name it with `--label COLUMN`")
-        found = self.columns[likely[0]]
+        self._check_number(likely[0])
+        return likely[0], why
+
+    def number_labels(self) -> tuple[dict[str, Any], str]:
+        """The field of the dataset with the number to predict for each row, or with the several that the user names,
+        and the reason. Raises Unsuitable as `number_label`."""
+        if len(self.given) < 2:
+            label, why = self.number_label()
+            return {"label": label}, why
+        check_columns(self.given, list(self.columns), self.uri)
+        for name in self.given:
+            self._check_number(name)
+        return {"labels": list(self.given)}, ""
+
+    def are_classes(self, names: Sequence[str]) -> bool:
+        """Whether the values of each column may be classes."""
+        return all(self.columns[name].classes is not None for name in names)
+
+    def _check_number(self, name: str) -> None:
+        found = self.columns[name]
         if not found.is_number:
             spelling = ", or spells them such as 12,5: write them as 12.5" if found.found.like_numbers else ""
-            raise Unsuitable(f'"{likely[0]}" does not hold numbers{spelling}')
-        return likely[0], why
+            raise Unsuitable(f'"{name}" does not hold numbers{spelling}')
 
     def score(self) -> str | None:
         """The column with the score of each pair of texts; None where the user names none and none is named as scores

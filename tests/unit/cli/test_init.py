@@ -274,6 +274,21 @@ def test_columns_of_flags_and_lists_are_several_labels(tmp_path: Path) -> None:
     assert "it predicts one label a row, and --label names 2" in str(done.exception)
 
 
+def test_several_columns_of_numbers_are_predicted_together(tmp_path: Path) -> None:
+    rows = [[f"text of row {number}", number % 7, number / 10, f"{number / 7:.3f}"] for number in range(40)]
+    file = write(tmp_path / "numbers.csv", ["body", "steps", "weight", "height"], rows)
+    named = ("--label", "weight", "--label", "height")
+    spec, _ = proposal(tmp_path, file, *named)
+    assert list(spec["model"]) == ["textRegressor"]
+    assert (spec["dataset"]["text"], spec["dataset"]["labels"]) == (["body"], ["weight", "height"])
+    spec, _ = proposal(tmp_path, file, *named, "--kind", "tableRegressor")
+    assert spec["dataset"]["labels"] == ["weight", "height"]
+    done = init(file, *named, "--kind", "textClassifier")
+    assert "weight, height: other values than 0 and 1" in str(done.exception)
+    done = init(file, "--label", "weight", "--label", "body", "--kind", "tableRegressor")
+    assert '"body" does not hold numbers' in str(done.exception)
+
+
 def test_choices_and_separated_labels_are_several_labels(tmp_path: Path) -> None:
     """As Label Studio writes them, where a single choice is plain text, and as tables of several tags a row."""
     chosen = [["a"], ["a", "b"], ["b", "c d"]] * 20

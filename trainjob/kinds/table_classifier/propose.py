@@ -1,16 +1,17 @@
 """Proposes a table classifier for data of which nothing is known."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from trainjob.errors import DataError
-from trainjob.kinds.look import Look, Proposal, Unsuitable
+from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
 
 
 def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without a table, and where the label is not clear."""
     refuse_other_data(look)
     label, why = look.label()
-    return proposal_of("tableClassifier", look, label, why)
+    return proposal_of("tableClassifier", look, {"label": label}, why)
 
 
 def refuse_other_data(look: Look) -> None:
@@ -19,13 +20,14 @@ def refuse_other_data(look: Look) -> None:
         raise Unsuitable("the data is not a table of numbers and words")
 
 
-def proposal_of(kind: str, look: Look, label: str, why: str) -> Proposal:
-    """The proposal of a kind of model that answers rows of tables."""
-    texts = [name for name in look.texts if name != label]
+def proposal_of(kind: str, look: Look, label: Mapping[str, Any], why: str) -> Proposal:
+    """The proposal of a kind of model that answers rows of tables, with this field of the dataset."""
+    labels = labels_of(label)
+    texts = [name for name in look.texts if name not in labels]
     notes = [f"Not read, because they are texts: {', '.join(texts)}."] if texts else []
-    fields: dict[str, Any] = {"label": label}
+    fields: dict[str, Any] = dict(label)
     for name, column in look.columns.items():
-        if name != label:
+        if name not in labels:
             try:
                 column.found.type(name)
             except DataError as error:
@@ -38,7 +40,7 @@ def proposal_of(kind: str, look: Look, label: str, why: str) -> Proposal:
         training={"epochs": 100, "earlyStopping": {"patience": 16}},
         comments={
             "model": "an ensemble of small networks; the report compares it with LightGBM",
-            "label": why,
+            **dict.fromkeys(label, why),
             "columns": "otherwise an error, see above",
         },
         notes=notes,

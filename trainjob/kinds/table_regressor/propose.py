@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from trainjob.kinds.look import Look, Proposal, Unsuitable
+from trainjob.errors import listed
+from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
 from trainjob.kinds.table_classifier.propose import proposal_of, refuse_other_data
 
 
@@ -10,8 +11,9 @@ def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without a table of numbers and categories, and where no column is clearly the number
     to predict."""
     refuse_other_data(look)
-    label, why = look.number_label()
-    if not set(look.columns) - {label, *look.texts}:
-        raise Unsuitable(f'no column but "{label}" holds numbers or categories')
-    proposal = proposal_of("tableRegressor", look, label, why)
-    return proposal if look.columns[label].classes is None else replace(proposal, fit=0)
+    fields, why = look.number_labels()
+    labels = labels_of(fields)
+    if not set(look.columns) - {*labels, *look.texts}:
+        raise Unsuitable(f"no column but {listed(labels)} holds numbers or categories")
+    proposal = proposal_of("tableRegressor", look, fields, why)
+    return replace(proposal, fit=0) if look.are_classes(labels) else proposal

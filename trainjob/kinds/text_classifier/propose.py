@@ -1,6 +1,12 @@
 """Proposes a text classifier for data of which nothing is known."""
 
-from trainjob.kinds.look import Look, Proposal, Unsuitable, text_fields
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
+
+_PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
 
 
 def propose(look: Look) -> Proposal:
@@ -10,10 +16,10 @@ def propose(look: Look) -> Proposal:
     several = look.several_labels()
     if several is None:
         label, why = look.label()
-        labels, fields = [label], {"label": label}
+        fields = {"label": label}
     else:
         fields, why = several
-        labels = [fields["label"]] if "label" in fields else fields["labels"]
+    labels = labels_of(fields)
     texts = [name for name in look.texts if name not in labels]
     if not texts:
         raise Unsuitable(f'no column but "{labels[0]}" holds texts of several words')
@@ -30,3 +36,16 @@ def propose(look: Look) -> Proposal:
         },
         notes=look.not_read([*texts, *labels]),
     )
+
+
+def text_fields(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The fields of the dataset for the columns of texts, and comments on them. Two columns whose names are usual for
+    pairs, such as question1 and question2, are one."""
+    if len(texts) == 2 and _is_pair(*(re.sub(r"[^a-z0-9]", "", name.lower()) for name in texts)):
+        return {"text": [texts[0]], "textPair": [texts[1]]}, {"textPair": "GUESSED: read as a pair with the text"}
+    return {"text": list(texts)}, {"text": "joined by a space" if len(texts) > 1 else ""}
+
+
+def _is_pair(first: str, second: str) -> bool:
+    numbered = first[:-1] == second[:-1] and first[-1:] + second[-1:] in ("12", "ab")
+    return numbered or (first, second) in _PAIRS

@@ -1,24 +1,26 @@
 """Proposes a text regressor for data of which nothing is known."""
 
-from trainjob.kinds.look import Look, Proposal, Unsuitable, text_fields
+from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
+from trainjob.kinds.text_classifier.propose import text_fields
 
 
 def propose(look: Look) -> Proposal:
     """Raises Unsuitable for data without texts, and where the label is not clear or not a number."""
     if look.has_images or not look.texts:
         raise Unsuitable("no column holds texts of several words")
-    label, why = look.number_label()
-    texts = [name for name in look.texts if name != label]
+    fields, why = look.number_labels()
+    labels = labels_of(fields)
+    texts = [name for name in look.texts if name not in labels]
     columns, comments = text_fields(texts)
     return Proposal(
-        fit=0 if look.columns[label].classes is not None else 1 if why else 2,
+        fit=0 if look.are_classes(labels) else 1 if why else 2,
         model={"textRegressor": {"encoder": {}}},
-        dataset={**columns, "label": label},
+        dataset=columns | fields,
         training={"epochs": 10, "earlyStopping": {"patience": 3}},
         comments={
             "model": "trained from scratch; `pretrained: distilbert/distilbert-base-uncased` instead knows English",
             **comments,
-            "label": why,
+            next(iter(fields)): why,
         },
-        notes=look.not_read([*texts, label]),
+        notes=look.not_read([*texts, *labels]),
     )
