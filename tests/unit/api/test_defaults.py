@@ -91,15 +91,20 @@ def test_the_usual_baselines_suit_the_model_and_can_be_turned_off(
 
 
 @pytest.mark.parametrize(
-    ("dataset", "expected"),
-    [({"label": "tag"}, "crossEntropy"), ({"labels": ["a", "b"]}, "binaryCrossEntropy")],
+    ("kind", "dataset", "expected"),
+    [
+        ("textClassifier", {"label": "tag"}, "crossEntropy"),
+        ("textClassifier", {"labels": ["a", "b"]}, "binaryCrossEntropy"),
+        ("textRegressor", {"labels": ["a", "b"]}, "squaredError"),
+    ],
 )
-def test_the_loss_suits_the_labels(tmp_path: Path, dataset: dict[str, Any], expected: str) -> None:
+def test_the_loss_suits_the_labels(tmp_path: Path, kind: str, dataset: dict[str, Any], expected: str) -> None:
     document = yaml.safe_load(GOOD)
     del document["spec"]["dataset"]["label"]
     document["spec"]["dataset"] |= dataset
+    document["spec"]["model"] = {kind: document["spec"]["model"]["textClassifier"]}
     job = load_trainjob(write(tmp_path, yaml.safe_dump(document)))
-    assert to_dict(job)["spec"]["model"]["textClassifier"]["loss"] == {expected: {}}
+    assert to_dict(job)["spec"]["model"][kind]["loss"] == {expected: {}}
     assert TrainJob.model_validate(to_dict(job)) == job  # as a run keeps it
 
 
