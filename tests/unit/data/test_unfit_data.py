@@ -17,16 +17,19 @@ GOOD = some_rows(30)
     [
         ([*GOOD, {"text": "x", "label": ""}], r'rows\.csv, row 31: the label \(column "label"\) is empty'),
         ([*GOOD, {"text": "x", "label": "  "}], r"rows\.csv, row 31: the label .* is empty"),
-        ([{"text": "x", "label": "a"}] * 9, r'rows\.csv: every row has the label "a"; at least two are needed'),
+        (
+            [{"text": "x", "label": "a"}] * 9,
+            r'rows\.csv: every row has the label "a" in column "label"; at least two are needed',
+        ),
         ([*GOOD, {"text": "x", "label": "odd"}], r'class "odd" has one row: too few to set some aside'),
         ([*GOOD, *[{"text": "x", "label": "odd"}] * 3], r'class "odd" has 3 rows, all equal'),
         (
             [*GOOD, {"text": "x", "label": "0.001"}],
-            r'class "0.001" has one row: .*labels are classes \(text, whole numbers, or true and false\).* regression',
+            r'class "0.001" has one row: .*labels are classes \(text, whole numbers, or true and false\).* a regressor',
         ),
         (
             [*GOOD, *[{"text": f"x{number}", "label": f"0.{number}"} for number in range(1, 9)]],
-            r"8 rows: .*\n.*rows\.csv are numbers with fractions: labels are classes .* regression, is not supported",
+            r"8 rows: .*\n.*rows\.csv are numbers with fractions: labels are classes .*: spec.model.textRegressor",
         ),
         ([{"text": "x", "tag": "a"}], r'rows\.csv has no column "label"; it has text, tag'),
     ],

@@ -129,7 +129,7 @@ def test_a_network_learns_the_scores(tmp_path: Path) -> None:
         ("a,b,1\nc,d,close\ne,f,2\n", 'row 2: the label (column "similarity") is not a number: "close"'),
         ("a,b,1\nc,d,\ne,f,2\n", 'row 2: the label (column "similarity") is empty'),
         ("a,b,1\nc,,3\ne,f,2\n", "row 2: the text (column other) is empty"),
-        ("a,b,1\nc,d,1\ne,f,1\n", "every row has the label 1; at least two different ones are needed"),
+        ("a,b,1\nc,d,1\ne,f,1\n", 'every row has the label 1 in column "similarity"; at least two'),
     ],
     ids=["NaN", "no number", "no score", "no text", "constant"],
 )

@@ -187,10 +187,7 @@ def image_contents(table: pa.Table) -> list[bytes]:
 def check_size(picture: Picture, size: tuple[int, int]) -> None:
     """Raises RowError for an image of another width and height."""
     if picture.size != size:
-        shown, advice = (
-            "{} x {} pixels".format(*picture.size),
-            "resize it, or set `size` of the model in spec.model to resize all",
-        )
+        shown, advice = "{} x {} pixels".format(*picture.size), "set `size` of the model in spec.model to resize all"
         others = f"{size[0]} x {size[1]}"
-        message = f"{picture.where} is {shown}, others are {others}: {advice}"
+        message = f"{picture.where} is {shown}, others are {others}: resize it, or {advice}"
         raise RowError(message, picture.where, f"not of the size of the others, {others} pixels ({advice})", shown)

@@ -17,8 +17,8 @@ from trainjob.kinds.targets.one_class import OneClass
 _KIND = "of a class with too few rows that can be used"
 _ADVICE = "add rows, drop the class, or give dataset.validation.uri"
 _MEASURED = (
-    "labels are classes (text, whole numbers, or true and false); a column of measurements, as for regression, is not "
-    "supported"
+    "labels are classes (text, whole numbers, or true and false); to predict numbers, use a regressor: "
+    "spec.model.textRegressor, imageRegressor or tableRegressor"
 )
 
 
@@ -49,7 +49,8 @@ class ClassLabels:
         assert survey.labels is not None
         uris, classes = listed(dataset.train.all_uris), np.array(sorted(self.numbers), object)
         if len(classes) < self.fewest:
-            raise TooFewRows(f'{uris}: every row has the label "{classes[0]}"; at least two are needed')
+            where = f' in column "{dataset.label}"' if dataset.label else ""
+            raise TooFewRows(f'{uris}: every row has the label "{classes[0]}"{where}; at least two are needed')
         order = np.argsort([self.numbers[name] for name in classes])
         labels = order[survey.labels]
         unusable = np.zeros(len(classes), np.int64)

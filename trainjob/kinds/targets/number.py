@@ -58,8 +58,10 @@ class NumberLabels:
         assert labels is not None
         place = listed(dataset.train.all_uris)
         if labels.min() == labels.max():
-            label = plain_number(labels[0], 9)
-            raise TooFewRows(f"{place}: every row has the label {label}; at least two different ones are needed")
+            raise TooFewRows(
+                f'{place}: every row has the label {plain_number(labels[0], 9)} in column "{dataset.label}"; at least '
+                "two different ones are needed"
+            )
         refuse_too_few(survey.hashes, dataset)
         strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MOST_STRATA))
         edges = np.unique(np.quantile(labels, np.arange(1, strata) / strata)) if strata > 1 else np.empty(0)
