@@ -2,10 +2,8 @@
 
 Both train the encoder of examples/search.yaml from the same weights, on pairs from examples/make_summaries.py, with
 in-batch negatives, alternately, in one process. Only the time of the steps counts, without scoring and checkpoints.
-sentence-transformers and datasets are no dependencies of trainjob: install them into an environment of your own, and
-name its folder of packages.
-
-    python benchmarks/embedder.py --packages ~/sentence-transformers/lib/python3.11/site-packages
+sentence-transformers is installed into a temporary folder, unless --packages names one that has it; the rest that it
+needs is in `make check`'s environment.
 """
 
 import argparse
@@ -19,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv
+from uv import find_uv_bin
 
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
@@ -32,6 +31,7 @@ OVERRIDES = (
     *("spec.training.epochs=1", "spec.training.precision=float32", "spec.workers.count=1", "spec.baselines={}"),
     *("spec.dataset.loader=dataLoader", "spec.dataset.test=null"),
 )
+SENTENCE_TRANSFORMERS = "sentence-transformers==6.2.0"
 EXAMPLE = Path(__file__).parent.parent / "examples" / "search.yaml"
 
 
@@ -78,29 +78,27 @@ def write_task(job: TrainJob, folder: Path) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--packages", required=True, help="the folder with sentence-transformers and datasets")
+    parser.add_argument("--packages", help="a folder with sentence-transformers")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--theirs", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    sys.path.append(arguments.packages)
-    overrides = [
-        "spec.training.epochs=1",
-        "spec.workers.count=1",
-        "spec.training.precision=float32",
-        "spec.baselines={}",
-    ]
-    job = load_trainjob(EXAMPLE, overrides)
+    job = load_trainjob(EXAMPLE, OVERRIDES)
     optimizer, batch_size = job.spec.training.optimizer.adam_w, job.spec.training.batch_size
     assert optimizer is not None
     assert batch_size is not None
     if arguments.theirs:
+        sys.path.append(arguments.packages)
         theirs(Path(arguments.theirs), batch_size, optimizer.learning_rate or 1e-3, worker_threads(job.spec))
         return
     ratios: list[float] = []
     with tempfile.TemporaryDirectory() as temporary:
+        packages = arguments.packages or f"{temporary}/packages"
+        if arguments.packages is None:
+            install = [find_uv_bin(), "pip", "install", "--quiet", "--python", sys.executable, "--no-deps"]
+            subprocess.run([*install, "--target", packages, SENTENCE_TRANSFORMERS], check=True)
         pairs = write_task(job, Path(temporary))
         for _ in range(arguments.rounds):
-            command = [sys.executable, __file__, "--packages", arguments.packages, "--theirs", temporary]
+            command = [sys.executable, __file__, "--packages", packages, "--theirs", temporary]
             output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
             [other] = [float(line.split()[1]) for line in output.splitlines() if line.startswith("seconds ")]
             own = run(job, source=EXAMPLE.parent, started=time.time(), fresh=True).summary.seconds["training"]

@@ -111,6 +111,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "dataset.unlabelled": [{}, {"uri": "rows.csv"}, "s3://more/rows.csv", {"uri": "s3://more"}],
     "dataset.text": [[], [""], "title", [3], ["title", "title"]],
     "dataset.textPair": [[], [""], "answer", [3], ["answer", "answer"]],
+    "dataset.textNegative": [[], [""], "wrong", [3], ["wrong", "wrong"]],
     "dataset.image": ["", 3, ["photo"]],
     "dataset.label": ["", 3, ["tag"]],
     "dataset.labels": [[], [""], "spam", [3], ["spam", "spam"]],

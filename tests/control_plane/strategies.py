@@ -138,7 +138,14 @@ def _table_data(labels: Strategy) -> Strategy:
 _table_classes = _table_data(part({"label": _label_columns}))
 _table_numbers = _table_classes | _table_data(part({"labels": _several_labels}))
 _pair_data = merged(
-    _dataset("tabular", _loaders, part({"text": _texts, "textPair": _pairs}, label=_label_columns, cleaning=_cleaning)),
+    _dataset(
+        "tabular",
+        _loaders,
+        merged(
+            part({"text": _texts, "textPair": _pairs}, cleaning=_cleaning),
+            part(label=_label_columns) | part(textNegative=st.just(["wrong answer"])),
+        ),
+    ),
     _bad_rows,
 )
 _text_data = merged(_dataset("tabular", _loaders, _text_columns), _bad_rows)
@@ -387,7 +394,7 @@ _classifiers = (
         _text_embedder,
         [
             *("validation_loss", "validation_mrr", "validation_recall_at_1", "validation_recall_at_10"),
-            *("validation_spearman", "validation_pearson", "train_loss"),
+            *("validation_spearman", "validation_pearson", "validation_triplet_accuracy", "train_loss"),
         ],
         part({"dataset": _pair_data}, baselines=_baselines("tfidf")),
     )

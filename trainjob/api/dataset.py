@@ -92,6 +92,9 @@ class Dataset(StrictModel):
     """Columns with the text, joined by a space; for text classifiers and language models."""
     text_pair: Columns | None = None
     """Columns with a second text, such as an answer or a hypothesis; the model reads both texts of a row as a pair."""
+    text_negative: Columns | None = None
+    """Columns with a third text, which is similar to the first but does not belong to it: a hard negative, for text
+    embedders."""
     prompt: Annotated[str, Field(min_length=1)] | None = None
     """Column with a language model's prompt, which is excluded from the loss; needs `completion`."""
     completion: Annotated[str, Field(min_length=1)] | None = None
@@ -146,11 +149,17 @@ class Dataset(StrictModel):
             yield "messages", "cannot be set together with text, prompt and completion"
         if has_prompts and self.text is not None:
             yield "text", "cannot be set together with prompt and completion"
-        for field, names in (("text", texts), ("textPair", second_texts)):
+        third_texts = self.text_negative or []
+        for field, names in (("text", texts), ("textPair", second_texts), ("textNegative", third_texts)):
             if twice := next((name for name in names if names.count(name) > 1), None):
                 yield field, f"names the column {twice} twice"
         if both := next((name for name in second_texts if name in texts), None):
             yield "textPair", f"must not name the column {both}, which is in text"
+        for field, names in (("text", texts), ("textPair", second_texts)):
+            if both := next((name for name in third_texts if name in names), None):
+                yield "textNegative", f"must not name the column {both}, which is in {field}"
+        if third_texts and self.label is not None:
+            yield "textNegative", "cannot be set together with label: a score says by itself what is not similar"
         if self.image is not None and self.image == self.label:
             yield "image", "must not be the same column as label"
         read_columns = {"features": features, "columns": self.columns or {}, "text": texts, "textPair": second_texts}

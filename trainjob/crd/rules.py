@@ -168,11 +168,19 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             )
             for field in ("text", "textPair", "features", "columns")
         ),
+        *(
+            Rule(
+                f"!has(self.{one}) || !has(self.{other}) || "
+                f"(self.{one} + self.{other}).size() == self.{one}.size() + self.{other}.size()",
+                f"must not name a column that is in {one}",
+                other,
+            )
+            for one, other in (("text", "textPair"), ("text", "textNegative"), ("textPair", "textNegative"))
+        ),
         Rule(
-            "!has(self.text) || !has(self.textPair) || "
-            "(self.text + self.textPair).size() == self.text.size() + self.textPair.size()",
-            "must not name a column that is in text",
-            "textPair",
+            "!has(self.textNegative) || !has(self.label)",
+            "cannot be set together with label: a score says by itself what is not similar",
+            "textNegative",
         ),
         Rule(
             "!has(self.image) || !has(self.label) || self.image != self.label",

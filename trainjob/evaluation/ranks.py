@@ -53,6 +53,8 @@ class RankJudge:
     """Compares ranks, int64 [n]. The labels are those of `MatchingText`, and do not matter here."""
 
     def values(self, column: pa.ChunkedArray) -> np.ndarray:
+        if pa.types.is_nested(column.type):  # the labels of triplets
+            return column.combine_chunks().flatten().to_numpy().reshape(len(column), -1)
         return column.to_numpy().astype(np.int64)
 
     def table(
@@ -65,6 +67,25 @@ class RankJudge:
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> RankLead:
         return RankLead(**_estimates((_terms(first) - _terms(second))[[0, 2]], ("mrr", "recall_at_10")))
+
+
+def pair_hashes(labels: np.ndarray) -> np.ndarray:
+    """The labels of pairs, int64 [n], of theirs or of those of triplets, float64 [n, 3]."""
+    if labels.ndim == 1:
+        return labels
+    first, second, _ = labels.astype(np.int64).T
+    return (first << 32) | second
+
+
+def is_closer(first: np.ndarray, second: np.ndarray, negative: np.ndarray) -> np.ndarray:
+    """Whether the first text of each triplet is closer to the second than to the negative, bool [n], of vectors [n, d]
+    of length 1."""
+    return (first * second).sum(axis=1) > (first * negative).sum(axis=1)
+
+
+def share(values: np.ndarray) -> Estimate:
+    """The fraction of rows where values, bool [n], are true."""
+    return _estimates(values[None].astype(np.float64), ("share",))["share"]
 
 
 def ranks_of(labels: np.ndarray, similarities: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:

@@ -44,7 +44,7 @@ class Tfidf:
             return self._vectorizer.transform(texts)
         from scipy import sparse
 
-        lines = zip(*(text.split("\n") for text in texts), strict=True)
+        lines = zip(*(text.split("\n")[:2] for text in texts), strict=True)
         first, second = (self._vectorizer.transform(each) for each in lines)
         return sparse.hstack([first, second, first.multiply(second), abs(first - second)], format="csr")
 

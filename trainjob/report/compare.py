@@ -155,7 +155,8 @@ def _held_back(contents: Contents, folder: Folder) -> _HeldBack | None:
     if dataset.test is None:
         key = {"validation": dataset.validation, "train": dataset.train}
     if dataset.test is None and dataset.validation.fraction is not None:
-        key |= {"seed": spec.training.seed, "text": (dataset.text, dataset.text_pair)}  # by which the split knows rows
+        texts = (dataset.text, dataset.text_pair, dataset.text_negative)  # by which the split knows rows
+        key |= {"seed": spec.training.seed, "text": texts}
     return _HeldBack(key, stored["label"], stored["prediction"])
 
 

@@ -30,7 +30,7 @@ class Mistake:
     source: str
     """File and row."""
     texts: list[str]
-    """The beginning of its text, or of both texts of a pair; empty for an image."""
+    """The beginning of its text, or of all texts of a pair or triplet; empty for an image."""
     longer_text: str | None
     """The stored part of texts that do not end here."""
     picture: str | None
@@ -78,7 +78,7 @@ def _mistake(line: dict[str, Any], worst: tuple[str, str, str], parent: str) -> 
     predicted, remark, label = worst
     texts = [
         _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line[name])
-        for name in ("text", "text_pair")
+        for name in ("text", "text_pair", "text_negative")
         if line.get(name) is not None
     ]
     is_cut = any(len(text) > SHOWN_CHARACTERS for text in texts)

@@ -351,6 +351,7 @@ def test_pairs_of_texts(tmp_path: Path) -> None:
     triplets = write(tmp_path / "triplets.csv", ["anchor", "positive", "negative"], (row[:2] + row[:1] for row in rows))
     spec, text = proposal(tmp_path, triplets)
     assert (spec["dataset"]["text"], spec["dataset"]["textPair"]) == (["anchor"], ["positive"])
-    assert "# Not read: negative.\n" in text
+    assert spec["dataset"]["textNegative"] == ["negative"]
+    assert "Not read" not in text
     done = init(tmp_path / "rows.csv", "--kind", "textEmbedder", "--label", "label")
     assert '"label" does not hold numbers' in str(done.exception)

@@ -82,7 +82,9 @@ def labels_of(pairs: list[tuple[int, int]]) -> torch.Tensor:
 def test_the_loss_is_the_cross_entropy_of_the_scaled_cosines() -> None:
     torch.manual_seed(0)
     first, second = torch.nn.functional.normalize(torch.randn(2, 5, 8), dim=2)
-    found = ranking_losses(first, second, labels_of([(number, 10 + number) for number in range(5)]), 20.0)
+    found = ranking_losses(
+        torch.stack([first, second], 1), labels_of([(number, 10 + number) for number in range(5)]), 20.0
+    )
     expected = torch.nn.functional.cross_entropy(20 * first @ second.T, torch.arange(5), reduction="none")
     torch.testing.assert_close(found, expected)
 
@@ -91,7 +93,7 @@ def test_the_loss_is_the_cross_entropy_of_the_scaled_cosines() -> None:
 def test_a_pair_that_would_be_a_false_negative_is_left_out(other: tuple[int, int]) -> None:
     torch.manual_seed(0)
     first, second = torch.nn.functional.normalize(torch.randn(2, 3, 8), dim=2)
-    losses = ranking_losses(first, second, labels_of([(1, 11), other, (9, 19)]), 20.0)
+    losses = ranking_losses(torch.stack([first, second], 1), labels_of([(1, 11), other, (9, 19)]), 20.0)
     logits = 20 * first[0] @ second[[0, 2]].T
     torch.testing.assert_close(losses[0], torch.logsumexp(logits, 0) - logits[0])
 

@@ -7,12 +7,14 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.evaluation.estimates import Estimate
-from trainjob.evaluation.ranks import RankEstimates, RankJudge, RankLead
-from trainjob.evaluation.scores.base import WHEN_SCORED, Worst, check_finite
+from trainjob.evaluation.ranks import RankEstimates, RankJudge, RankLead, share
+from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Worst, check_finite
 from trainjob.evaluation.scores.estimated import EstimatedScores
 from trainjob.formatting import count
 
 MOST_WORST = 20
+IS_CLOSER = "is_closer"
+"""The column of predictions of triplets that says whether the right text is closer than the negative."""
 
 
 class RetrievalScores(EstimatedScores):
@@ -40,8 +42,12 @@ class RetrievalScores(EstimatedScores):
     def purpose(self) -> str:
         return "embed texts, so that those that belong together are close"
 
+    def columns(self) -> list[tuple[str, str]]:
+        """Heading and cell of each estimate in the report."""
+        return list(zip(self.estimates.headings, self.estimates.cells(), strict=True))
+
     def headline(self) -> str:
-        return f"{count(self.rows)} pairs, ranked among {count(self.texts)} texts: {self._cells()}"
+        return f"{count(self.rows)} {self.unit}, ranked among {count(self.texts)} texts: {self._cells()}"
 
     @classmethod
     def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> RankJudge:
@@ -62,9 +68,34 @@ class RetrievalScores(EstimatedScores):
         return Worst("Which pairs are furthest apart", summary, indices, lines)
 
 
-def retrieval_scores(ranks: np.ndarray, texts: int, loss: float) -> RetrievalScores:
-    """The scores of ranks int64 [n] among so many texts. Raises Diverged if the loss is not finite."""
+class TripletScores(RetrievalScores):
+    """The same of triplets, whose third text does not belong to the first."""
+
+    unit: ClassVar[str] = "triplets"
+    kept: ClassVar[tuple[str, ...]] = (*RetrievalScores.kept, IS_CLOSER)
+
+    triplet_accuracy: Estimate
+    """Fraction of triplets whose right text is closer than the negative."""
+
+    def columns(self) -> list[tuple[str, str]]:
+        return [*super().columns(), ("Triplet accuracy", self.triplet_accuracy.in_words())]
+
+    def headline(self) -> str:
+        return f"{super().headline()}, triplet accuracy {self.triplet_accuracy.in_words()}"
+
+    def as_metrics(self, set_name: str) -> dict[str, float]:
+        return super().as_metrics(set_name) | {f"{set_name}_triplet_accuracy": self.triplet_accuracy.value}
+
+    def measures(self) -> list[Measure]:
+        return [*super().measures(), Measure("cosine_accuracy", "Triplet accuracy", self.triplet_accuracy.value)]
+
+
+def retrieval_scores(ranks: np.ndarray, texts: int, loss: float, closer: np.ndarray | None = None) -> RetrievalScores:
+    """The scores of ranks int64 [n] among so many texts; of triplets with `closer`, bool [n]. Raises Diverged if the
+    loss is not finite."""
     check_finite("the loss", loss, WHEN_SCORED)
     found = RankJudge().estimates(ranks, ranks)
     named = {name: getattr(found, name) for name in RankEstimates.model_fields}
+    if closer is not None:
+        return TripletScores(rows=len(ranks), texts=texts, loss=loss, triplet_accuracy=share(closer), **named)
     return RetrievalScores(rows=len(ranks), texts=texts, loss=loss, **named)

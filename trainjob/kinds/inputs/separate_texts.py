@@ -1,8 +1,9 @@
-"""Pairs of texts that the network reads one by one."""
+"""Pairs and triplets of texts that the network reads one by one."""
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,18 +18,27 @@ from trainjob.pretrained.tokenizers import cut_share, padded_length
 
 @dataclass(frozen=True)
 class SeparateTexts(TextInput):
-    """The tokens of a text or, one after the other, of both texts of a pair. Those of the second one have a type."""
+    """The tokens of a text or, one after the other, of the texts of a pair or a triplet. The type of a token is the
+    number of its text, from 0."""
 
     encodes_pairs: ClassVar[bool] = False
 
+    negative: list[str] = field(default_factory=list[str])
+    """Those of `columns` with the third text of a triplet."""
+
+    @property
+    def groups(self) -> list[list[str]]:
+        first = [name for name in self.columns if name not in (*self.pair, *self.negative)]
+        return [names for names in (first, self.pair, self.negative) if names]
+
     def alone(self) -> Self:
         """The input of rows of one text."""
-        return replace(self, columns=[name for name in self.columns if name not in self.pair], pair=[])
+        return replace(self, columns=self.groups[0], pair=[], negative=[])
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """The tokens of each row, list<int32>. Raises DataError for missing columns and undecodable bytes."""
         rows = self._texts(table, where)
-        count = 2 if self.pair else 1
+        count = len(self.groups)
         texts = [cleaned([text], self.cleaning) for row in rows for text in row]
         tokens = [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts)]
         values = np.fromiter(itertools.chain.from_iterable(tokens), np.int32)
@@ -37,11 +47,12 @@ class SeparateTexts(TextInput):
         return as_lists(values, lengths.sum(axis=1))
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:
-        """ids and mask and, of pairs, pair_ids and pair_mask, all int64 [n, `padded_length`]."""
+        """ids and mask, of pairs also pair_ids and pair_mask, and of triplets negative_ids and negative_mask, all int64
+        [n, `padded_length`]."""
         types, ids = examples.values >> TYPE_BIT, examples.values & ((1 << TYPE_BIT) - 1)
         rows = np.repeat(np.arange(len(examples)), examples.lengths)
         inputs: dict[str, np.ndarray] = {}
-        for number, name in enumerate(("", "pair_") if self.pair else ("",)):
+        for number, name in enumerate(("", "pair_", "negative_")[: len(self.groups)]):
             lengths = np.bincount(rows[types == number], minlength=len(examples))
             positions = np.arange(padded_length(np.maximum(lengths, 1), self.max_length))
             mask = positions < np.maximum(lengths, 1)[:, None]
@@ -49,6 +60,9 @@ class SeparateTexts(TextInput):
             padded[positions < lengths[:, None]] = ids[types == number]
             inputs |= {f"{name}ids": padded, f"{name}mask": mask.astype(np.int64)}
         return inputs
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        return super().save(folder) | {"negative": self.negative}
 
     def cut_share(self, texts: Sequence[str]) -> float | None:
         return cut_share(self.tokenizer, self.encodable(texts))

@@ -42,6 +42,8 @@ SPECIAL_TOKENS = {
 _MOST_CHARACTERS = 1000
 EXCERPT_CHARACTERS = 1000
 """Characters of a text that are kept beside its prediction."""
+EXCERPTS = ("text", "text_pair", "text_negative")
+"""The columns that keep the first, second and third text of a row."""
 
 PLAIN_TOKENS = 2_000_000
 """Tokens of the texts that a baseline learns from where there are at most FEW_OUTPUTS; with more of them, fewer."""
@@ -70,6 +72,11 @@ class TextInput(TextColumns):
     """The ones of `columns` that hold the second text; empty if a row has one text."""
     has_types: bool = False
     """Whether the network gets, as `token_type_ids`, which tokens are of the second text."""
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """The columns of each text of a row."""
+        return [names for names in ([name for name in self.columns if name not in self.pair], self.pair) if names]
 
     @property
     def pad_token_id(self) -> int:
@@ -138,8 +145,8 @@ class TextInput(TextColumns):
         return encodable(texts, bool(self.pair))
 
     def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
-        """The texts of a pair are columns of their own."""
-        names = ("text", "text_pair") if self.pair else ("text",)
+        """Each text of a row has a column of its own."""
+        names = EXCERPTS[: len(self.groups)]
         columns = zip(*self._texts(rows.table, rows.where), strict=True)
         cut = ([text[:EXCERPT_CHARACTERS] for text in texts] for texts in columns)
         return {name: pa.array(texts, pa.string()) for name, texts in zip(names, cut, strict=True)}
@@ -164,7 +171,7 @@ class TextInput(TextColumns):
         return cls(**state | {"cleaning": cleaning}, tokenizer=tokenizer, tokenizer_config=config)
 
     def _texts(self, table: pa.Table, where: Callable[[int], str]) -> list[tuple[str, ...]]:
-        return row_texts(table, self.columns, self.pair, where)
+        return row_texts(table, self.groups, where)
 
 
 def joined_texts(table: pa.Table, columns: Sequence[str], where: Callable[[int], str] = row_number) -> list[str]:
@@ -174,12 +181,9 @@ def joined_texts(table: pa.Table, columns: Sequence[str], where: Callable[[int],
     return [" ".join(filter(None, row)) for row in zip(*texts, strict=True)]
 
 
-def row_texts(
-    table: pa.Table, columns: Sequence[str], pair: Sequence[str], where: Callable[[int], str]
-) -> list[tuple[str, ...]]:
-    """The text of each row, or its two where some of the columns are those of a `pair`."""
-    first = [name for name in columns if name not in pair]
-    return list(zip(*(joined_texts(table, names, where) for names in (first, pair) if names), strict=True))
+def row_texts(table: pa.Table, groups: Sequence[Sequence[str]], where: Callable[[int], str]) -> list[tuple[str, ...]]:
+    """The texts of each row: one for each of the groups of columns."""
+    return list(zip(*(joined_texts(table, names, where) for names in groups), strict=True))
 
 
 def cleaned(texts: Sequence[str], cleaning: Cleaning, longest: int | None = None) -> str:

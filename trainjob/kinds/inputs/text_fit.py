@@ -43,7 +43,8 @@ def fit_texts(
     model can be fitted."""
     label, cleaning, pair = label_column(dataset), dataset.cleaning, dataset.text_pair or []
     assert dataset.text is not None
-    columns = [*dataset.text, *pair]
+    groups = [names for names in (dataset.text, dataset.text_pair, dataset.text_negative) if names]
+    columns = [name for names in groups for name in names]
     if both := next((name for name in columns if name in (dataset.labels or [])), None):
         raise DataError(
             f"spec.dataset.text: must not include the label {both}: a model that reads the answer learns nothing"
@@ -51,7 +52,7 @@ def fit_texts(
     longest = CHARACTERS_PER_TOKEN * model.max_length
 
     def scan(rows: Rows) -> ScannedRows[str]:
-        texts = row_texts(rows.table, columns, pair, rows.where)
+        texts = row_texts(rows.table, groups, rows.where)
         has_text = np.array([bool("".join(each).strip()) for each in texts], np.uint8)
         return ScannedRows(
             hashes(text_contents(list(map("\n".join, texts))), seed),
@@ -89,6 +90,7 @@ def fit_texts(
         tokenizer_config=config,
         pair=pair,
         has_types=has_types,
+        **({"negative": dataset.text_negative} if dataset.text_negative else {}),
     )
     encoded = text.encodable(texts)
     text = replace(text, mean_length=mean_length(tokenizer, encoded) * len(encoded) / max(len(texts), 1))

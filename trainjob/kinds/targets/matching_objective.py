@@ -1,8 +1,9 @@
 """The objective of embedders: the second text of a pair is to be closer to the first than those of other pairs.
 
 It is sentence-transformers' MultipleNegativesRankingLoss: the cross-entropy of the scaled cosines of a first text with
-the second texts of the batch, on all ranks. The second texts of other pairs are left out where they are known to belong
-to the first text: they equal its own, or the first text, or also belong to an equal first text.
+the second texts of the batch, on all ranks, and with the third texts of triplets, which are hard negatives. Texts are
+left out where they are known to belong to the first text: they equal its second one, or the first text, or are the
+second one of an equal first text.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor, distributed
 from torch.nn import functional
 
-from trainjob.evaluation.ranks import HASH, LOW, ranks_of
+from trainjob.evaluation.ranks import HASH, LOW, is_closer, pair_hashes, ranks_of
 from trainjob.evaluation.scores.retrieval import RetrievalScores, retrieval_scores
 from trainjob.kinds.targets.matching_text import vectors_table
 from trainjob.models.objective import Gather
@@ -42,14 +43,16 @@ class MatchingTally:
     def scores(self) -> RetrievalScores:
         """They do not depend on how the rows were divided into batches and among ranks."""
         vectors, labels = torch.cat(self._vectors), torch.cat(self._labels)
-        order = np.lexsort((labels.numpy(), (labels & LOW).numpy()))
-        vectors, labels = vectors[order], labels[order]
+        pairs = pair_hashes(labels.numpy())
+        order = np.lexsort((pairs, pairs & LOW))
+        vectors, labels, pairs = vectors[order], labels[order], pairs[order]
         shuffled = np.random.default_rng(0).permutation(len(labels))
         blocks = (shuffled[start : start + self._batch_size] for start in range(0, len(labels), self._batch_size))
-        losses = [ranking_losses(vectors[rows, 0], vectors[rows, 1], labels[rows], self._scale) for rows in blocks]
-        first, second = vectors.numpy()[:, 0], vectors.numpy()[:, 1]
-        ranks = ranks_of(labels.numpy(), lambda rows, texts: first[rows] @ second[texts].T)
-        return retrieval_scores(ranks, len(np.unique(labels & LOW)), torch.cat(losses).mean().item())
+        losses = [ranking_losses(vectors[rows], labels[rows], self._scale) for rows in blocks]
+        first, second, *negative = vectors.numpy().swapaxes(0, 1)
+        ranks = ranks_of(pairs, lambda rows, texts: first[rows] @ second[texts].T)
+        closer = is_closer(first, second, negative[0]) if negative else None
+        return retrieval_scores(ranks, len(np.unique(pairs & LOW)), torch.cat(losses).mean().item(), closer)
 
 
 class MatchingObjective:
@@ -62,8 +65,7 @@ class MatchingObjective:
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
         """Every rank must call this at once, also those without rows of their own."""
-        first, second = answers.float().unbind(1)
-        return ranking_losses(first, second, batch.labels, self._scale, batch.is_real)
+        return ranking_losses(answers.float(), batch.labels, self._scale, batch.is_real)
 
     def tally(self, device: torch.device) -> MatchingTally:
         return MatchingTally(self._scale, self._batch_size)
@@ -73,34 +75,38 @@ class MatchingObjective:
         return vectors_table(batch.rows, batch.labels.cpu().numpy(), answers.float().cpu().numpy())
 
 
-def ranking_losses(first: Tensor, second: Tensor, labels: Tensor, scale: float, is_real: bool = True) -> Tensor:
-    """The losses [n] of pairs with these vectors [n, d] and labels int64 [n], among the second texts of all ranks if
-    gradients are computed. Rows that are not real do not count."""
-    texts, others, own = second, labels, 0
-    is_there = torch.ones_like(labels, dtype=torch.bool)
+def ranking_losses(vectors: Tensor, labels: Tensor, scale: float, is_real: bool = True) -> Tensor:
+    """The losses [n] of pairs or triplets with these vectors [n, 2 or 3, d] and the labels of `MatchingText`, among the
+    texts of all ranks if gradients are computed; rows that are not real do not count."""
+    own = _hashes(labels)
+    first, texts, row = vectors[:, 0], vectors[:, 1:], torch.arange(len(labels), device=labels.device)
+    others, is_there = own, torch.ones_like(own[:, 0], dtype=torch.bool)
     if torch.is_grad_enabled() and distributed.is_initialized() and distributed.get_world_size() > 1:
         counts = _gathered(torch.tensor([len(labels)], device=labels.device))
-        most, ranks = int(counts.max()), len(counts)
+        most = int(counts.max())
         padding = most - len(labels)
-        own = distributed.get_rank() * most
-        texts = GatherVectors.apply(functional.pad(second, (0, 0, 0, padding)))
-        others = _gathered(functional.pad(labels, (0, padding)))
-        is_there = _gathered(functional.pad(torch.full_like(labels, is_real), (0, padding))).bool()
-        assert len(others) == most * ranks
-    index = torch.arange(len(labels), device=labels.device)
-    column = index + own
-    excluded = (labels[:, None] & LOW) == (others & LOW)
-    excluded |= (labels[:, None] >> 32) == (others >> 32)
-    excluded |= (labels[:, None] >> 32) == (others & HASH)
-    excluded |= ~is_there
-    excluded[index, column] = False
-    logits = (scale * first @ texts.T).masked_fill(excluded, -torch.inf)
-    return functional.cross_entropy(logits, column, reduction="none")
+        row = row + distributed.get_rank() * most
+        texts = GatherVectors.apply(functional.pad(texts, (0, 0, 0, 0, 0, padding)))
+        others = _gathered(functional.pad(own, (0, 0, 0, padding)))
+        is_there = _gathered(functional.pad(torch.full_like(own[:, 0], is_real), (0, padding))).bool()
+    excluded = own[:, 1, None, None] == others[:, 1:]
+    excluded |= own[:, 0, None, None] == (others[:, 1:] & HASH)
+    excluded[:, :, 0] |= own[:, :1] == others[:, 0]
+    excluded |= ~is_there[:, None]
+    right = row * texts.shape[1]
+    excluded = excluded.flatten(1).scatter(1, right[:, None], False)
+    logits = (scale * first @ texts.flatten(0, 1).T).masked_fill(excluded, -torch.inf)
+    return functional.cross_entropy(logits, right, reduction="none")
+
+
+def _hashes(labels: Tensor) -> Tensor:
+    """The hashes of each row's texts, int64 [n, 2 or 3], of the labels of `MatchingText`."""
+    return torch.stack([labels >> 32, labels & LOW], dim=1) if labels.dim() == 1 else labels.long()
 
 
 class GatherVectors(torch.autograd.Function):
-    """The vectors of all ranks, [ranks * n, d], of those of each, [n, d], in one array. The gradient of a rank's own
-    vectors is the sum of those on all ranks."""
+    """The vectors of all ranks, [ranks * n, ...], of those of each, [n, ...], in one array. The gradient of a rank's
+    own vectors is the sum of those on all ranks."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:  # pyrefly: ignore[bad-override]

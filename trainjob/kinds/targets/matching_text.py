@@ -1,43 +1,49 @@
-"""The target of a text is another text that belongs to it: their vectors are to be close."""
+"""The target of a text is another text that belongs to it: their vectors are to be close.
+
+A third text, a hard negative, does not belong to the first: their vectors are to be further apart.
+"""
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
 
 from trainjob.api import Dataset, TrainJobSpec
+from trainjob.data.arrays import as_arrow
 from trainjob.data.batches.examples import Examples
 from trainjob.data.first_pass.survey import Survey, T, Translation
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import UserError, listed
-from trainjob.evaluation.ranks import HASH, LOW, RankJudge, ranks_of
+from trainjob.evaluation.ranks import HASH, LOW, RankJudge, is_closer, pair_hashes, ranks_of
+from trainjob.evaluation.scores.retrieval import IS_CLOSER
 from trainjob.kinds.target import Guesses
 from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_texts, vector_lists, vector_matrix
-from trainjob.kinds.text_embedder.spec import METRICS_OF_PAIRS
+from trainjob.kinds.text_embedder.spec import METRICS_OF_PAIRS, METRICS_OF_TRIPLETS
 
 if TYPE_CHECKING:
     from trainjob.kinds.targets.matching_objective import MatchingObjective
     from trainjob.kinds.text_embedder.spec import TextEmbedder
     from trainjob.models.trainable import Trainable
 
-FIRST, SECOND = "first", "second"
+VECTORS = ("first", "second", "negative")
 """Columns with the vectors of scored rows."""
 
 
 @dataclass
 class PairLabels:
-    """Reads pairs in the first pass."""
+    """Reads pairs and triplets in the first pass."""
 
     text: list[str]
     pair: list[str]
+    negative: list[str]
     width: int
 
     def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
-        return _read(rows, self.text, self.pair, on_bad)
+        return _read(rows, self.text, self.pair, self.negative, on_bad)
 
     def merge(self, later: "PairLabels") -> Translation:
         return lambda labels: labels
@@ -46,31 +52,33 @@ class PairLabels:
         """Raises DataError where all second texts are equal: there is none to tell them apart from."""
         labels = survey.labels
         assert labels is not None
-        if len(np.unique(labels & LOW)) < 2:
+        if not self.negative and len(np.unique(labels & LOW)) < 2:
             raise TooFewRows(
                 f"{listed(dataset.train.all_uris)}: all rows have the same text in {listed(self.pair)}; an embedder "
                 "learns to tell it from other texts, so at least two different ones are needed"
             )
-        return survey, MatchingText(self.width, self.text, self.pair)
+        return survey, MatchingText(self.width, self.text, self.pair, self.negative)
 
 
 @dataclass(frozen=True)
 class MatchingText(Vectors):
     """The label of a pair is an int64: above its lower 32 bits a hash of the first text, in them one of the second; the
-    former is cut to 31 bits.
+    former is cut to 31 bits. The label of a triplet is these hashes and that of its third text, float64 [3], which
+    holds each of them exactly.
 
     Equal hashes are equal texts: rows that share one are not used against each other.
     """
 
     text: list[str]
     pair: list[str]
+    negative: list[str] = field(default_factory=list[str])
 
     def in_words(self) -> str:
-        return f"pairs of texts; vectors have {self.dimensions} dimensions"
+        return f"{'triplets' if self.negative else 'pairs'} of texts; vectors have {self.dimensions} dimensions"
 
     def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
-        """The rows with two texts, and their labels, int64 [n]."""
-        return _read(rows, self.text, self.pair, on_bad)
+        """The rows with all their texts, and their labels, int64 [n] or float64 [n, 3]."""
+        return _read(rows, self.text, self.pair, self.negative, on_bad)
 
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
         """One for all rows."""
@@ -80,14 +88,17 @@ class MatchingText(Vectors):
         return b"" if labels is None else labels.tobytes()
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        """int64 [n]."""
+        """int64 [n] or float64 [n, 3]."""
         assert examples.labels is not None, "these rows were prepared without labels"
         return examples.labels
 
     def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "MatchingObjective":
         from trainjob.kinds.targets.matching_objective import MatchingObjective
 
-        check_metric(spec, METRICS_OF_PAIRS, "pairs without scores")
+        if self.negative:
+            check_metric(spec, METRICS_OF_TRIPLETS, "triplets")
+        else:
+            check_metric(spec, METRICS_OF_PAIRS, "pairs without scores")
         if spec is None or spec.training.batch_size is None:
             raise ValueError("an embedder's loss is in the spec")
         if spec.training.batch_size < 2:
@@ -103,17 +114,24 @@ class MatchingText(Vectors):
         assert held_labels is not None
         width = held.shape[1] // 4
         first, second = held[:, :width], held[:, width : 2 * width]
-        return Guesses(ranks_of(held_labels, lambda rows, texts: (first[rows] @ second[texts].T).toarray()))
+        return Guesses(
+            ranks_of(pair_hashes(held_labels), lambda rows, texts: (first[rows] @ second[texts].T).toarray())
+        )
 
     def decoded(self, predictions: pa.Table) -> pa.Table:
-        """The rank of each row's second text among all."""
-        first, second = (vector_matrix(predictions[name]) for name in (FIRST, SECOND))
-        labels = predictions["label"].to_numpy()
+        """The rank of each row's second text among all and, of triplets, whether it is closer than the third text."""
+        found = [vector_matrix(predictions[name]) for name in VECTORS if name in predictions.column_names]
+        first, second, *negative = found
+        labels = pair_hashes(self.judge.values(predictions["label"]))
         ranks = ranks_of(labels, lambda rows, texts: first[rows] @ second[texts].T)
-        return pa.table({"row": predictions["row"], "label": labels, "prediction": ranks})
+        columns: dict[str, Any] = {"row": predictions["row"], "label": predictions["label"], "prediction": ranks}
+        if negative:
+            columns[IS_CLOSER] = is_closer(first, second, negative[0])
+        return pa.table(columns)
 
     def save(self) -> dict[str, Any]:
-        return {"of": {"text": self.text, "pair": self.pair, "dimensions": self.dimensions}}
+        of = {"text": self.text, "pair": self.pair, "negative": self.negative, "dimensions": self.dimensions}
+        return {"of": of}
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Self:
@@ -122,13 +140,17 @@ class MatchingText(Vectors):
 
 
 def vectors_table(rows: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> pa.Table:
-    """The vectors [n, 2, d] of scored rows."""
-    return pa.table(
-        {"row": rows, "label": labels, FIRST: vector_lists(vectors[:, 0]), SECOND: vector_lists(vectors[:, 1])}
-    )
+    """The vectors [n, 2, d] of scored pairs, or [n, 3, d] of triplets."""
+    found = {name: vector_lists(vectors[:, index]) for index, name in enumerate(VECTORS[: vectors.shape[1]])}
+    return pa.table({"row": rows, "label": as_arrow(labels), **found})
 
 
-def _read(rows: Rows, text: Sequence[str], pair: Sequence[str], on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
-    rows, texts = rows_with_texts(rows, (text, pair), on_bad)
-    first, second = (np.array([zlib.crc32(each.encode()) for each in own], np.int64) for own in texts)
-    return rows, ((first & HASH) << 32) | second
+def _read(
+    rows: Rows, text: Sequence[str], pair: Sequence[str], negative: Sequence[str], on_bad: OnBadRow
+) -> tuple[Rows, np.ndarray]:
+    rows, texts = rows_with_texts(rows, [names for names in (text, pair, negative) if names], on_bad)
+    first, second, *third = (np.array([zlib.crc32(each.encode()) for each in own], np.int64) for own in texts)
+    first &= HASH
+    if third:
+        return rows, np.stack([first, second, *third], axis=1).astype(np.float64)
+    return rows, (first << 32) | second

@@ -45,7 +45,7 @@ class TextEmbedderKind(Kind):
     ) -> FittedOn:
         assert dataset.text is not None
         assert dataset.text_pair is not None
-        labels: LabelReader = PairLabels(dataset.text, dataset.text_pair, _width(spec))
+        labels: LabelReader = PairLabels(dataset.text, dataset.text_pair, dataset.text_negative or [], _width(spec))
         if dataset.label is not None:
             labels = ScoreLabels(dataset.text, dataset.text_pair, _width(spec), NumberLabels(dataset.label))
         return fit_texts(labels, dataset, spec, train, seed, mapped, bad, SeparateTexts)

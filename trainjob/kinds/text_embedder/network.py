@@ -42,14 +42,20 @@ class Embedder(Trainable[PreTrainedModel]):
             gpu_attention.use(network)
 
     def forward(
-        self, ids: Tensor, mask: Tensor, pair_ids: Tensor | None = None, pair_mask: Tensor | None = None
+        self,
+        ids: Tensor,
+        mask: Tensor,
+        pair_ids: Tensor | None = None,
+        pair_mask: Tensor | None = None,
+        negative_ids: Tensor | None = None,
+        negative_mask: Tensor | None = None,
     ) -> Tensor:
-        """The vectors of texts, float32 [n, d], or of pairs of them, [n, 2, d], of tokens and their masks, int64
-        [n, length]."""
+        """The vectors of texts, float32 [n, d], of pairs of them, [n, 2, d], or of triplets, [n, 3, d], of tokens and
+        their masks, int64 [n, length]."""
         vectors = self._vectors(ids, mask)
-        if pair_ids is None or pair_mask is None:
-            return vectors
-        return torch.stack([vectors, self._vectors(pair_ids, pair_mask)], dim=1)
+        others = ((pair_ids, pair_mask), (negative_ids, negative_mask))
+        found = [self._vectors(each, own) for each, own in others if each is not None and own is not None]
+        return torch.stack([vectors, *found], dim=1) if found else vectors
 
     def _vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
         hidden = self.network(input_ids=ids, attention_mask=mask).last_hidden_state.float()

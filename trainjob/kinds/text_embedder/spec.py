@@ -17,14 +17,15 @@ METRICS_OF_PAIRS: dict[str, Direction] = {
     "validation_recall_at_1": "max",
     "validation_recall_at_10": "max",
 }
+METRICS_OF_TRIPLETS: dict[str, Direction] = {**METRICS_OF_PAIRS, "validation_triplet_accuracy": "max"}
 METRICS_OF_SCORES: dict[str, Direction] = {**_LOSSES, "validation_spearman": "max", "validation_pearson": "max"}
 _FINE_TUNING_RATE = 5e-5
 
 
 class TextEmbedder(OneOf):
     """A transformer encoder with mean pooling: a vector of length 1 for each text. It learns from pairs of texts that
-    belong together, each beside the other pairs of its batch, or from pairs with scores (`dataset.label`), which the
-    cosine of their vectors follows."""
+    belong together, each beside the other pairs of its batch and their hard negatives (`dataset.textNegative`), or from
+    pairs with scores (`dataset.label`), which the cosine of their vectors follows."""
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
 
@@ -43,18 +44,19 @@ class TextEmbedder(OneOf):
         hub_task="sentence-similarity",
         scores=(
             "trainjob.evaluation.scores.retrieval:RetrievalScores",
+            "trainjob.evaluation.scores.retrieval:TripletScores",
             "trainjob.evaluation.scores.similarity:SimilarityScores",
         ),
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(
-            allowed=("text", "textPair", "label", "cleaning"),
+            allowed=("text", "textPair", "textNegative", "label", "cleaning"),
             required={
                 ("text",): "is required by model.textEmbedder: the columns that hold the text",
                 ("textPair",): "is required by model.textEmbedder: the columns that hold a text that belongs to it",
             },
         ),
-        metrics=METRICS_OF_PAIRS | METRICS_OF_SCORES,
+        metrics=METRICS_OF_TRIPLETS | METRICS_OF_SCORES,
         abilities=frozenset({"tuning"}),
         usual_baselines=("tfidf",),
         compares_rows=True,

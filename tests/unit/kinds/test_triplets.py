@@ -1,0 +1,179 @@
+"""Vectors of texts from triplets: hard negatives are read, learned on all ranks, scored, kept and exported."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from pyarrow import csv
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+
+from predictor_runs import finish, make_run
+from ranks import run_on
+from report_runs import Page
+from trainjob.api import TrainJobSpec
+from trainjob.baselines.compare import compare_with_baselines
+from trainjob.data import Fitted, fit, prepare_examples
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.loaders import collate
+from trainjob.driver.predicted_sources import add_sources
+from trainjob.errors import DataError
+from trainjob.evaluate import evaluate
+from trainjob.evaluation.scores.retrieval import TripletScores
+from trainjob.kinds.targets.matching_objective import MatchingObjective, ranking_losses
+from trainjob.models import build
+from trainjob.predictor import Predictor
+from trainjob.report.render import render
+from trainjob.runs.contents import read_contents
+from trainjob.runs.predictions import write_predictions
+from trainjob.storage import Folder
+
+WORDS = [f"word{number}" for number in range(40)]
+TEXTS = ("anchor", "positive", "negative")
+
+
+def write_triplets(file: Path, rows: int, seed: int) -> Path:
+    """A text, the same words in another order, and a text with half of these words."""
+    chance = np.random.default_rng(seed)
+    drawn = [chance.choice(WORDS, 8, replace=False) for _ in range(rows)]
+    columns = [[words[:4], chance.permutation(words[:4]), words[2:6]] for words in drawn]
+    texts = zip(*([" ".join(words) for words in row] for row in columns), strict=True)
+    csv.write_csv(pa.table(dict(zip(TEXTS, map(list, texts), strict=True))), file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("triplets")
+    write_triplets(folder / "train.csv", 100, 0)
+    write_triplets(folder / "test.csv", 30, 1)
+    return folder
+
+
+def spec_of(folder: Path) -> dict[str, Any]:
+    encoder = {"layers": 1, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}
+    return {
+        "model": {"textEmbedder": {"maxLength": 16, "encoder": encoder}},
+        "dataset": {
+            "train": {"uri": str(folder / "train.csv")},
+            "test": {"uri": str(folder / "test.csv")},
+            "text": ["anchor"],
+            "textPair": ["positive"],
+            "textNegative": ["negative"],
+        },
+        "training": {"batchSize": 8},
+    }
+
+
+def hashes(rows: list[tuple[int, int, int]]) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def test_hard_negatives_of_all_rows_join_those_of_the_batch() -> None:
+    """As in sentence-transformers' MultipleNegativesRankingLoss: the cross-entropy over all second and third texts."""
+    torch.manual_seed(0)
+    vectors = functional.normalize(torch.randn(5, 3, 8, dtype=torch.float64), dim=2)
+    found = ranking_losses(vectors, hashes([(row, 10 + row, 20 + row) for row in range(5)]), 20.0)
+    candidates = torch.cat([vectors[:, 1], vectors[:, 2]])
+    expected = functional.cross_entropy(20 * vectors[:, 0] @ candidates.T, torch.arange(5), reduction="none")
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_hard_negative_that_belongs_to_another_text_is_left_out_there() -> None:
+    torch.manual_seed(0)
+    vectors = functional.normalize(torch.randn(3, 3, 8, dtype=torch.float64), dim=2)
+    losses = ranking_losses(vectors, hashes([(1, 11, 21), (2, 12, 11), (3, 13, 1)]), 20.0)
+    kept = torch.stack([vectors[0, 1], vectors[0, 2], vectors[1, 1], vectors[2, 1]])  # neither its text nor itself
+    logits = 20 * kept @ vectors[0, 0]
+    torch.testing.assert_close(losses[0], torch.logsumexp(logits, 0) - logits[0])
+
+
+def gradients(rank: int, ranks: int, data: Path, rows: int) -> tuple[dict[str, torch.Tensor], float]:
+    """The gradients of a step on the first rows, and the sum of this rank's losses."""
+    spec = TrainJobSpec.model_validate(spec_of(data))
+    fitted = fit(spec)
+    torch.manual_seed(0)
+    module = build(spec.model, fitted.preprocessor).eval()
+    batch = collate(fitted.preprocessor, prepare_examples(spec, fitted)["train"].take(np.arange(rows)[rank::ranks]))
+    model = DistributedDataParallel(module) if ranks > 1 else module
+    losses = MatchingObjective(20.0, rows).losses(model(**batch.inputs), batch)
+    (losses.sum() / (rows / ranks)).backward()
+    found = {name: parameter.grad for name, parameter in module.named_parameters() if parameter.grad is not None}
+    return found, losses.sum().item()
+
+
+def on_a_rank(data: Path, rows: int) -> tuple[dict[str, torch.Tensor], float]:
+    from torch import distributed
+
+    return gradients(distributed.get_rank(), distributed.get_world_size(), data, rows)
+
+
+def test_several_ranks_take_the_same_step_as_one(data: Path) -> None:
+    expected, loss = gradients(0, 1, data, 7)
+    found = run_on(2, on_a_rank, data, 7)
+    assert sum(own for _, own in found) == pytest.approx(loss, rel=1e-4)
+    for one, _ in found:
+        for name, gradient in expected.items():
+            torch.testing.assert_close(one[name], gradient, rtol=1e-3, atol=1e-5)
+
+
+def test_rows_without_a_negative_are_named(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("anchor,positive,negative\na,b,c\nd,e,\nf,g,h\n")
+    (tmp_path / "test.csv").write_bytes((data / "test.csv").read_bytes())
+    with pytest.raises(DataError, match=r"row 2: the text \(column negative\) is empty"):
+        fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"textNegative": ["anchor"]}, "must not name the column anchor, which is in text"),
+        ({"textNegative": ["positive"]}, "must not name the column positive, which is in textPair"),
+        ({"label": "score"}, "cannot be set together with label"),
+    ],
+)
+def test_negatives_that_do_not_fit_are_refused(fields: dict[str, Any], message: str, data: Path) -> None:
+    spec = spec_of(data)
+    spec["dataset"] |= fields
+    with pytest.raises(ValueError, match=message):
+        TrainJobSpec.model_validate(spec)
+
+
+def test_triplets_are_scored_and_reported(data: Path) -> None:
+    run = Folder(str(make_run(data / "run", spec_of(data))))
+    predictor = Predictor.load(run.uri)
+    rows = csv.read_csv(data / "test.csv")
+    first, second, negative = (np.array(predictor.predict(rows[name].to_pylist())) for name in TEXTS)
+    assert predictor.predict(rows)[0] == pytest.approx(first[0].tolist(), abs=1e-5), "a row to embed is one text"
+    scores = evaluate(run, str(data / "test.csv"))
+    assert isinstance(scores, TripletScores)
+    closer = (first * second).sum(axis=1) > (first * negative).sum(axis=1)
+    assert scores.triplet_accuracy.value == pytest.approx(closer.mean())
+    assert 0 < scores.triplet_accuracy.low <= scores.triplet_accuracy.value
+    assert scores.as_metrics("validation")["validation_triplet_accuracy"] == scores.triplet_accuracy.value
+    job = read_contents(run).job
+    fitted = Fitted.load(run / "fitted")
+    batch = collate(fitted.preprocessor, prepare_examples(job.spec, fitted)["test"])
+    batch = Batch(batch.inputs, batch.labels, rows=np.arange(30))
+    objective = fitted.preprocessor.target.objective(job.spec, predictor.model)
+    with torch.inference_mode():
+        kept = objective.predictions(predictor.model(**batch.inputs), batch)
+    assert kept is not None
+    decoded = fitted.preprocessor.target.decoded(kept)
+    assert decoded["is_closer"].to_pylist() == closer.tolist()
+    write_predictions(run, "model", decoded)
+    add_sources(job.spec, run, fitted)
+    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
+    finish(run)
+    [baseline] = compare_with_baselines(job, run, ["tfidf"]).baselines
+    assert baseline.error == ""
+    assert baseline.standing is not None
+    assert baseline.standing.main_value > 0.9, "the second text has the words of the first"
+    page = Page(render(run))
+    assert page.tables["overall"][0] == [
+        *("Set", "Triplets", "Texts", "MRR", "recall@1", "recall@10", "Triplet accuracy", "Loss")
+    ]
+    assert "Which pairs are furthest apart" in page.text
