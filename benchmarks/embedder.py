@@ -1,7 +1,8 @@
 """Compares training speed with sentence-transformers' trainer: pairs/s of the same network, batch and precision.
 
 Both train the encoder of examples/search.yaml from the same weights, on pairs from examples/make_summaries.py, with
-in-batch negatives, alternately, in one process. Only the time of the steps counts, without scoring and checkpoints.
+in-batch negatives, alternately. Only the time of the training loop counts, without scoring and checkpoints.
+sentence-transformers tokenizes in that loop, trainjob before it.
 sentence-transformers is installed into a temporary folder, unless --packages names one that has it; the rest that it
 needs is in `make check`'s environment.
 """
@@ -44,7 +45,7 @@ def theirs(folder: Path, batch_size: int, learning_rate: float, threads: int) ->
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
     )
-    from sentence_transformers.losses import MultipleNegativesRankingLoss  # pyrefly: ignore[missing-import]
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss  # pyrefly: ignore[missing-import]
 
     torch.set_num_threads(threads)
     model: Any = SentenceTransformer(str(folder / "model"), device="cpu")

@@ -53,6 +53,29 @@ def test_rows_of_a_table(texts: Server, text_run: Path):
     expected(texts.predict({"rows": rows}), predictor.predict_proba(spelled), predictor.classes)
 
 
+def test_vectors_of_texts_by_an_embedder_of_triplets(tmp_path: Path):
+    """A text alone is embedded, as a text or by its columns."""
+    rows = [(f"one word{number}", f"word{number} two", f"word{number + 1} two") for number in range(20)]
+    lines = "".join(f"{','.join(row)}\n" for row in rows)
+    (tmp_path / "train.csv").write_text(f"anchor,positive,negative\n{lines}")
+    encoder = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 200}
+    dataset = {"text": ["anchor"], "textPair": ["positive"], "textNegative": ["negative"]}
+    spec = {
+        "model": {"textEmbedder": {"encoder": encoder, "maxLength": 8}},
+        "dataset": {"train": {"uri": str(tmp_path / "train.csv")}, **dataset},
+    }
+    predictor = Predictor.load(make_run(tmp_path / "run", spec))
+    texts = ["one word3", "", "word4 two"]
+    vectors = np.array(predictor.predict(texts))
+    assert vectors.shape == (3, 16)
+    with served(predictor, "embedder") as server:
+        for question in ({"texts": texts}, {"rows": [{"anchor": text} for text in texts]}):
+            answer = server.predict(question)
+            assert answer.status == 200, answer.text
+            found = np.array([each["prediction"] for each in answer.json["predictions"]])
+            np.testing.assert_allclose(found, vectors, atol=1e-5)
+
+
 def png(pixels: np.ndarray) -> str:
     file = io.BytesIO()
     Image.fromarray(pixels.astype(np.uint8)).save(file, "PNG")
