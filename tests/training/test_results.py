@@ -56,6 +56,7 @@ def test_the_folder_holds_what_is_documented_and_nothing_else(finished: Finished
         "summary.json",
         "tensorboard",
         "trainjob.yaml",
+        "variants",
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from trainjob.cli.predicted_tables import read
 from trainjob.data import fit, load_preprocessor, prepare_examples
 from trainjob.data.read.rows import refuse
 from trainjob.data.read.source import parts
-from trainjob.errors import DataError
+from trainjob.errors import DataError, Notice
 from trainjob.kinds.causal_lm.packing import GIVEN, START
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 
@@ -299,7 +300,8 @@ def test_predictions_are_written_beside_the_columns_that_there_are(tmp_path: Pat
             nested=COLUMNS,
             optional=COLUMNS[1:],
         )
-        (rows,) = read(part, COLUMNS[:1], refuse)
+        with pytest.warns(Notice, match="lists or objects: more") if number else nullcontext():
+            (rows,) = read(part, COLUMNS[:1], refuse)
         assert rows.table.column_names == list(row)[: 1 + number]
 
 

@@ -121,7 +121,7 @@ def test_a_processor_that_gives_no_fixed_size_is_refused(tmp_path: Path, process
 
 def test_a_processor_that_cuts_patches_is_refused(tmp_path: Path):
     Siglip2ImageProcessorPil().save_pretrained(tmp_path)
-    with pytest.raises(DataError, match=r"cannot be used: it turns images into arrays of shape \[256, 768\] of images"):
+    with pytest.raises(DataError, match=r"cannot be used: it turns images into arrays of shape \[256, 768\], not \[3"):
         pretrained_processor(str(tmp_path))
 
 
