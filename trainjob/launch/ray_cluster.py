@@ -12,9 +12,9 @@ from trainjob import interrupts, local_ray
 from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
-from trainjob.errors import TransientError, notify
+from trainjob.errors import TransientError, UserError, notify
 from trainjob.launch.fast.forked_ray_workers import runtime_environment
-from trainjob.launch.fast.ray_internals import silence_worker_deaths
+from trainjob.launch.fast.ray_internals import sends_tokens, silence_worker_deaths
 
 DATA_CPUS = 2
 """CPUs of the Ray cluster in addition to those of the workers: without them, Ray Data would wait forever to read."""
@@ -94,7 +94,8 @@ def set_environment(spec: TrainJobSpec) -> None:
 def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> None:
     """Joins the cluster or starts one, without printing; its processes will have imported `modules` and PyTorch.
 
-    Raises TransientError if the cluster cannot be joined or does not start."""
+    Raises TransientError if the cluster cannot be joined or does not start, and UserError where Ray was imported before
+    the variables that it reads were set."""
     environment = runtime_environment(threads, modules, own_cluster=is_own_cluster())  # starts to import them
     import ray
 
@@ -108,6 +109,11 @@ def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> 
             ) from None
         _note_missing_gpus(spec)
     else:
+        if os.environ.get("RAY_AUTH_MODE") == "token" and not sends_tokens():
+            raise UserError(
+                "Ray was imported before the run and does not know RAY_AUTH_MODE=token, which the run sets: set this "
+                "variable before Python starts, or call `trainjob.run` before `import ray`"
+            )
         local_ray.start(spec.worker_slots * threads + DATA_CPUS, OBJECT_STORE_BYTES, environment)
     interrupts.handle_again()  # Ray handles SIGTERM itself: it prints the stack of its native code
     silence_worker_deaths()

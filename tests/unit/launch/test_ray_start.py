@@ -1,5 +1,8 @@
 """A Ray cluster on this machine that does not start, and datasets that come later than Ray Train asks for them."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,19 @@ def test_a_cluster_that_does_not_start_is_told_in_words(tmp_path: Path, monkeypa
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "file"))
     with pytest.raises(TransientError, match=r"Ray does not start on this machine \(.*\)\. It may be too busy"):
         start_ray(SPEC, 1)
+
+
+def test_ray_that_was_imported_too_early_is_told_at_once():
+    program = (
+        "import os, ray\n"
+        "os.environ['RAY_AUTH_MODE'] = 'token'\n"
+        "from trainjob.api import TrainJobSpec\n"
+        "from trainjob.launch.ray_cluster import start_ray\n"
+        f"start_ray(TrainJobSpec.model_validate({SPEC.model_dump(by_alias=True, exclude_unset=True)!r}), 1)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+    assert "Ray was imported before the run and does not know RAY_AUTH_MODE=token" in done.stderr
 
 
 def test_a_getter_waits_for_its_dataset(tmp_path: Path):

@@ -161,6 +161,15 @@ def silence_worker_deaths() -> None:
         worker.print_to_stdstream = lambda *_, **__: None
 
 
+def sends_tokens() -> bool:
+    """Whether Ray in this process authenticates itself: it reads RAY_AUTH_MODE once, when it is imported."""
+    if not is_supported_version():
+        return True
+    from ray._raylet import AuthenticationMode, get_authentication_mode  # pyrefly: ignore[missing-module-attribute]
+
+    return get_authentication_mode() == AuthenticationMode.TOKEN
+
+
 def has_died(error: BaseException) -> bool:
     """Whether this is Ray Train's error for a worker that no longer answers. Its class is not public."""
     return type(error).__name__ == "WorkerHealthCheckFailedError"
