@@ -125,9 +125,9 @@ def _tables(dataset: Any) -> list[Any]:
 def ours(job: TrainJob) -> dict[str, float]:
     import json
 
-    import ray
-
     finished = run(job, source=EXAMPLE.parent, started=time.time(), fresh=True)
+    import ray  # after the run, which sets variables that Ray reads when it is imported
+
     ray.shutdown()
     assert finished.summary.samples_per_second is not None
     last = json.loads(finished.run.read("metrics.jsonl").splitlines()[-1])
