@@ -6,6 +6,7 @@ A field is named by its YAML path, relative to the spec. A `?` follows each pare
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from trainjob.api.wording import fields_of
@@ -93,7 +94,13 @@ def value_or_default(model: type[StrictModel], field: str, parent: str = "self")
 
 def attribute_of(part: StrictModel, field: str) -> str:
     """The attribute for a YAML `field`."""
-    return next((name for name, info in type(part).model_fields.items() if (info.alias or name) == field), field)
+    return _attributes(type(part)).get(field, field)
+
+
+@cache
+def _attributes(model: type[StrictModel]) -> dict[str, str]:
+    """The attribute of each field by the field's name in YAML."""
+    return {info.alias or name: name for name, info in model.model_fields.items()}
 
 
 def _cel_path(steps: list[str]) -> str:
