@@ -103,7 +103,7 @@ def _examples(
     if spec is None:
         layout = cast("TokensInput", preprocessor.input).layout
         fitted = Fitted(preprocessor, None, None, {}, {})
-        parts = table_parts(Source(uri=data), None, preprocessor.kind, layout.nested, layout.optional)
+        parts = table_parts(Source(uri=data), None, True, preprocessor.kind, layout.nested, layout.optional)
     else:
         fitted = replace(Fitted.load(run / FITTED), preprocessor=preprocessor)
         parts = source_parts(spec, Source(uri=data))

@@ -28,7 +28,7 @@ _NAMES_OF_LABELS = (
     *(*_SURE_NAMES_OF_LABELS, "class", "classname", "category", "y", "tag", "outcome", "sentiment", "intent"),
     *("species", "diagnosis"),
 )
-_NAMES_OF_LISTS = (*_NAMES_OF_LABELS, "tags", "cats", "categories", "topics", "choices", "genres", "classes")
+_NAMES_OF_LISTS = (*_NAMES_OF_LABELS, "tags", "cats", "categories", "topics", "choices", "accept", "genres", "classes")
 _REFUSED_BY_PRODIGY = {"reject", "ignore"}
 _UNKNOWN_LIST = pa.list_(pa.null())
 """The type of lists that are all empty, or of values of several types."""
@@ -81,7 +81,7 @@ class Look:
         """Notes on the columns beside those that a model reads."""
         others = [name for name in (*self.columns, *self.nested) if name not in names]
         notes = [f"Not read: {', '.join(others)}."] if others else []
-        if "answer" in others and "answer" in self.columns:
+        if "answer" in self.columns and "answer" in others and "_task_hash" not in self.names:
             verdicts = sorted((self.columns["answer"].found.words or set[str]()) & _REFUSED_BY_PRODIGY)
             if verdicts:
                 notes.append(
@@ -223,8 +223,6 @@ def look(uri: str, labels: Sequence[str] = ()) -> Look:
     if isinstance(found[0], ImageFiles | IDXFiles):
         return Look(uri, found, labels)
     schema = _schema(found[0])
-    if {"annotations", "data"} <= set(schema.names):
-        raise DataError(f"{found[0].uri} is Label Studio's JSON, with a task in each row: export JSON-MIN instead")
     names = [name for name in schema.names if not _is_nested(schema.field(name).type)]
     check_columns(names, schema.names, found[0].uri)
     columns = _columns(found, names) if names else {}
@@ -269,8 +267,12 @@ def _is_called(name: str, names: Sequence[str]) -> bool:
 def _lists_labels(kind: pa.DataType) -> bool:
     """Whether values of a type list names or numbers, or say of each name whether it holds."""
     if pa.types.is_struct(kind):
-        return all(_is_plain(field.type) or _lists_labels(field.type) for field in kind.fields)
+        return all(_is_flag(field.type) or _lists_labels(field.type) for field in kind.fields)
     return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_plain(kind.value_type)
+
+
+def _is_flag(kind: pa.DataType) -> bool:
+    return pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
 
 
 def _is_plain(kind: pa.DataType) -> bool:

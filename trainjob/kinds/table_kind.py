@@ -38,7 +38,7 @@ class TableKind(Kind):
         """The target that was saved with these fields of preprocessor.json."""
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
-        return table_parts(source, endpoint, self.facts.field)
+        return table_parts(source, endpoint, labelled, self.facts.field)
 
     def fit(
         self,

@@ -31,7 +31,7 @@ class TextKind(Kind):
         return label_column(dataset)
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
-        return table_parts(source, endpoint, self.facts.field)
+        return table_parts(source, endpoint, labelled, self.facts.field)
 
     @abstractmethod
     def label_reader(self, dataset: Dataset, spec: Any) -> LabelReader:

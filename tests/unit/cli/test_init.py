@@ -308,24 +308,56 @@ def test_choices_and_separated_labels_are_several_labels(tmp_path: Path) -> None
         assert "3 labels, with so many training rows: a 32, b 32, c d 16" in text
 
 
-def test_rows_that_prodigy_rejects_are_told(tmp_path: Path) -> None:
+def test_rows_that_prodigy_rejects_are_left_out_and_told(tmp_path: Path) -> None:
     rows = [
         {"text": f"Ada in Oslo {n}", "spans": [{"start": 0, "end": 3, "label": "person"}], "answer": answer}
         for n, answer in enumerate(["accept", "reject", "ignore"] * 20)
     ]
     file = tmp_path / "export.jsonl"
-    file.write_text("\n".join(map(json.dumps, rows)))
+    file.write_text("\n".join(json.dumps(row | {"_input_hash": 1, "_task_hash": 2}) for row in rows))
     spec, text = proposal(tmp_path, file)
     assert list(spec["model"]) == ["tokenClassifier"]
+    assert spec["dataset"]["onBadRows"] == "drop"
+    assert "# 40 (67 %) of the train rows were dropped" in text
+    assert 'the answer in Prodigy is "reject"' in text
+    file.write_text("\n".join(map(json.dumps, rows)))
+    spec, text = proposal(tmp_path, file)
+    assert "onBadRows" not in spec["dataset"]
     assert 'The column "answer" says ignore and reject in some rows, as Prodigy writes' in text
-    file.write_text("\n".join(json.dumps(row | {"answer": "accept"}) for row in rows))
-    assert "Prodigy" not in proposal(tmp_path, file)[1]
+
+
+def test_tasks_of_label_studio(tmp_path: Path) -> None:
+    def result(name: str, kind: str, **value: Any) -> dict[str, Any]:
+        return {"value": value, "id": "a", "from_name": name, "to_name": "text", "type": kind}
+
+    def proposed(*results: dict[str, Any]) -> dict[str, Any]:
+        tasks = [
+            {
+                "id": n,
+                "annotations": [{"id": n, "result": [results[n % len(results)]]}],
+                "data": {"text": f"Ada {n} in Oslo"},
+            }
+            for n in range(40)
+        ]
+        file = tmp_path / "project-1.json"
+        file.write_text(json.dumps(tasks))
+        return proposal(tmp_path, file)[0]
+
+    spec = proposed(result("tone", "choices", choices=["good"]), result("tone", "choices", choices=["bad"]))
+    assert list(spec["model"]) == ["textClassifier"]
+    assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["text"], "tone")
+    spec = proposed(result("tone", "choices", choices=["a"]), result("tone", "choices", choices=["b", "c"]))
+    assert spec["dataset"]["label"] == "tone"
+    spec = proposed(result("names", "labels", start=0, end=3, text="Ada", labels=["person"]))
+    assert list(spec["model"]) == ["tokenClassifier"]
+    assert spec["dataset"]["label"] == "names"
+    spec = proposed(*(result("price", "number", number=cents / 7) for cents in range(30)))
+    assert list(spec["model"]) == ["textRegressor"]
+    assert spec["dataset"]["label"] == "price"
 
 
 def test_exports_that_cannot_be_read_say_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "export.json"
-    file.write_text(json.dumps([{"id": 1, "annotations": [], "data": {"text": "a"}}]))
-    assert "is Label Studio's JSON, with a task in each row: export JSON-MIN instead" in str(init(file).exception)
     file.write_text(json.dumps([["Ada in Oslo", {"entities": [[0, 3, "person"]]}]]))
     assert "write spaCy's pairs as" in str(init(file).exception)
     file = tmp_path / "tags.conll"

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from trainjob.data.read import json_arrays
+from trainjob.data.read.annotation_tools import as_row, checked_row, settled_row, with_empty_results
 from trainjob.data.read.opening import Decompressed, open_stream, readable
 from trainjob.data.read.rows import TABLE_ROWS, OnBadRow, RowLocation, Rows, found_columns, leave_out, refuse
 from trainjob.data.read.text_check import check_text
@@ -36,6 +37,8 @@ class JSONLinesFile:
     """Columns that may hold lists and objects, read as JSON."""
     optional: tuple[str, ...] = ()
     """Columns that may be missing; they are null then."""
+    labelled: bool = False
+    """Whether rows without an answer that counts, as annotation tools write them, are refused."""
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         """Reads `columns` as text; None reads all columns in inferred types."""
@@ -60,7 +63,8 @@ class JSONLinesFile:
                 if not has_begun:
                     found_columns(columns, list(_names(objects)), self.uri, self.optional)
                     has_begun = True
-                yield Rows(_texts(objects, columns), where, size)
+                nested = [name for name in columns if name in self.nested]
+                yield Rows(_texts(with_empty_results(objects, nested), columns), where, size)
 
     def _objects(
         self, unit: str, batch: list[tuple[int, bytes]], columns: Sequence[str] | None, on_bad: OnBadRow
@@ -72,6 +76,7 @@ class JSONLinesFile:
             where = RowLocation(self.uri, unit, number)
             try:
                 row = self._parse(where, text)
+                row = settled_row(row) if columns is None or not self.labelled else checked_row(row, columns, where)
                 self._check(row, columns or (), where)
             except RowError as error:
                 on_bad(error)
@@ -143,6 +148,8 @@ class JSONLinesFile:
             row = json.loads(line.decode())
             if _SURROGATE.search(line):  # without its other half it is not text, nor would Arrow take it
                 row = json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
+            if isinstance(row, dict):
+                return as_row(row, where)
         except UnicodeDecodeError as error:
             byte = line[error.start]
             found = f"byte 0x{byte:02x} at position {error.start}"

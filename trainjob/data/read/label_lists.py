@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import Dataset
+from trainjob.data.read.annotation_tools import RESULT
 from trainjob.data.read.labels import canonical
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, WrappedPart, as_text, refuse
 from trainjob.errors import RowError
@@ -69,6 +70,8 @@ def labels_in(cell: str, notation: Notation) -> list[str]:
 
 
 def _names(value: Any) -> list[str]:
+    if value == {RESULT: []}:
+        raise ValueError("no label is chosen")
     if isinstance(value, dict):
         value = value.get(_CHOICES, value)
     if isinstance(value, dict):

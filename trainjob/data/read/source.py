@@ -35,8 +35,9 @@ def parts(
 ) -> list[SourcePart]:
     """Readers of `source`, URI by URI, in an order that depends on names alone.
 
-    Images that are not `labelled` may be outside of class folders, `nested` columns may hold lists and objects, and
-    `optional` columns may be missing. Tells the user which files of a folder are left out.
+    Images that are not `labelled` may be outside of class folders, and such rows of annotation tools without an answer;
+    `nested` columns may hold lists and objects, and `optional` columns may be missing. Tells the user which files of a
+    folder are left out.
 
     Raises DataError if there is nothing, if the format is unclear, or if two URIs name the same file; StorageError if a
     URI cannot be reached.
@@ -70,7 +71,8 @@ def _parts(
     if kind == "conll":
         return [partitioned(ConllFile(file.uri, endpoint, file.size, optional), file.name) for file in listing.files]
     return [
-        partitioned(JSONLinesFile(file.uri, endpoint, file.size, nested, optional), file.name) for file in listing.files
+        partitioned(JSONLinesFile(file.uri, endpoint, file.size, nested, optional, labelled), file.name)
+        for file in listing.files
     ]
 
 

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trainjob.data.read.annotation_tools import RESULT
 from trainjob.data.read.rows import OnBadRow, Rows, as_json, as_text
 from trainjob.errors import RowError
 from trainjob.schema.spans import Span, written
 
-_LISTS = ("entities", "spans", "label", "labels")
+_LISTS = ("entities", "spans", "label", "labels", RESULT)
 _STARTS, _ENDS, _TYPES = ("start", "start_offset"), ("end", "end_offset"), ("label", "type", "labels")
 _SHOWN = 40
 _NOT_COMPARED = re.compile(r"\s|\\[nr]")

@@ -25,7 +25,7 @@ class CausalLMKind(Kind):
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         layout = layout_of(dataset)
-        return table_parts(source, endpoint, self.facts.field, layout.nested, layout.optional)
+        return table_parts(source, endpoint, labelled, self.facts.field, layout.nested, layout.optional)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TokensInput, NextToken]:
         return TokensInput.load(folder, state), NextToken()

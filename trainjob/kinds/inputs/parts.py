@@ -17,11 +17,17 @@ from trainjob.kinds import KINDS
 
 
 def table_parts(
-    source: Source, endpoint: str | None, kind: str, nested: Sequence[str] = (), optional: Sequence[str] = ()
+    source: Source,
+    endpoint: str | None,
+    labelled: bool,
+    kind: str,
+    nested: Sequence[str] = (),
+    optional: Sequence[str] = (),
 ) -> list[SourcePart]:
-    """The parts of a source of tables, for a model of this kind; `nested` columns may hold lists and objects, and
-    `optional` ones may be missing. Raises DataError where the source holds images."""
-    found = parts(source, endpoint, nested=nested, optional=optional)
+    """The parts of a source of tables, for a model of this kind; all rows need a label if `labelled`, `nested`
+    columns may hold lists and objects, and `optional` ones may be missing. Raises DataError where the source holds
+    images."""
+    found = parts(source, endpoint, labelled, nested, optional)
     if _are_images(found):
         raise DataError(f"{listed(source.all_uris)} has images, but model.{kind} needs csv, jsonl or parquet")
     if _are_tagged(found) and "conll" not in KINDS[kind].formats:

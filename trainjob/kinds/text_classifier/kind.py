@@ -19,7 +19,7 @@ class TextClassifierKind(TextKind):
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         nested = [] if dataset.label is None else [dataset.label]
-        return with_labels(dataset, table_parts(source, endpoint, self.facts.field, nested), with_lists)
+        return with_labels(dataset, table_parts(source, endpoint, labelled, self.facts.field, nested), with_lists)
 
     def label_reader(self, dataset: Dataset, spec: TextClassifier) -> ClassOrLabels:
         return ClassOrLabels.of(dataset, spec)

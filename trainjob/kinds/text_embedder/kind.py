@@ -31,7 +31,7 @@ class TextEmbedderKind(Kind):
         return dataset.label or dataset.text_pair[0]
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
-        return table_parts(source, endpoint, self.facts.field)
+        return table_parts(source, endpoint, labelled, self.facts.field)
 
     def fit(
         self,

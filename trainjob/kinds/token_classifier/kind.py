@@ -29,7 +29,7 @@ class TokenClassifierKind(Kind):
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         text, label = dataset.text or [], [] if dataset.label is None else [dataset.label]
         optional = [] if labelled else label
-        found = table_parts(source, endpoint, self.facts.field, nested=[*text, *label], optional=optional)
+        found = table_parts(source, endpoint, labelled, self.facts.field, nested=[*text, *label], optional=optional)
         return [TokenRows(part, text[0], dataset.label) for part in found] if len(text) == 1 else found
 
     def fit(
