@@ -4,12 +4,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 import yaml
+from pydantic import BaseModel
 
 from trainjob.api import TrainJob
 from trainjob.data import Fitted, fit
+from trainjob.driver.predicted_sources import add_sources
 from trainjob.models import build, save_model
+from trainjob.runs.contents import read_contents
+from trainjob.runs.predictions import write_predictions
 from trainjob.runs.summary import Hardware, Summary, TrainingWorkers
 from trainjob.storage import Folder
 
@@ -47,3 +52,11 @@ def finish(run: Folder) -> None:
         hardware=Hardware(cpu="a processor", cores=1, memory_gib=1.0),
     )
     run.write("summary.json", finished.model_dump_json(by_alias=True).encode())
+
+
+def finish_scored(run: Folder, predictions: pa.Table, scores: BaseModel) -> None:
+    """Writes what a run has when its model has predicted the test rows, with these scores."""
+    write_predictions(run, "model", predictions)
+    add_sources(read_contents(run).job.spec, run, Fitted.load(run / "fitted"))
+    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
+    finish(run)

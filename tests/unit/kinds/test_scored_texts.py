@@ -10,25 +10,21 @@ import torch
 from pyarrow import csv
 from scipy.stats import pearsonr, spearmanr
 
-from predictor_runs import finish, make_run
+from embedder_runs import embedder_spec, predictions_of_test_rows, scores_before_and_after
+from predictor_runs import finish_scored, make_run
 from report_runs import Page
 from trainjob.api import TrainJobSpec
 from trainjob.baselines.compare import compare_with_baselines
-from trainjob.data import Fitted, fit, prepare_examples
+from trainjob.data import fit
 from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.loaders import collate
-from trainjob.driver.predicted_sources import add_sources
 from trainjob.errors import DataError, UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.similarity import SimilarityScores
 from trainjob.evaluation.similarity import SimilarityJudge
 from trainjob.kinds.targets.similarity_objective import cosines
-from trainjob.models import build
-from trainjob.models.scoring import tally_batches
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
 WORDS = [f"word{number}" for number in range(30)]
@@ -58,18 +54,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spec_of(folder: Path) -> dict[str, Any]:
-    encoder = {"layers": 1, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}
-    return {
-        "model": {"textEmbedder": {"maxLength": 16, "encoder": encoder}},
-        "dataset": {
-            "train": {"uri": str(folder / "train.csv")},
-            "test": {"uri": str(folder / "test.csv")},
-            "text": ["one"],
-            "textPair": ["other"],
-            "label": "similarity",
-        },
-        "training": {"batchSize": 16},
-    }
+    return embedder_spec(folder, 16, text=["one"], textPair=["other"], label="similarity")
 
 
 def test_the_loss_is_the_squared_difference_of_cosine_and_scaled_score(data: Path) -> None:
@@ -103,23 +88,9 @@ def test_the_correlations_are_those_of_scipy() -> None:
 def test_a_network_learns_the_scores(tmp_path: Path) -> None:
     write_pairs(tmp_path / "train.csv", 300, 0, "non")
     write_pairs(tmp_path / "test.csv", 60, 1, "non")
-    spec = TrainJobSpec.model_validate(spec_of(tmp_path))
-    fitted = fit(spec)
-    torch.manual_seed(0)
-    module = build(spec.model, fitted.preprocessor)
-    objective = fitted.preprocessor.target.objective(spec, module)
-    sets = {name: collate(fitted.preprocessor, each) for name, each in prepare_examples(spec, fitted).items()}
-    scores: list[SimilarityScores] = []
-    optimizer = torch.optim.AdamW(module.parameters(), 5e-3)
-    for steps in (0, 60):
-        for _ in range(steps):
-            objective.losses(module(**sets["train"].inputs), sets["train"]).mean().backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        tally: Any = tally_batches(module, objective, [sets["test"]], torch.device("cpu"), torch.float32)
-        scores.append(tally.scores())
-    assert scores[1].spearman.value > scores[0].spearman.value + 0.1
-    assert scores[1].loss < scores[0].loss
+    before, after = scores_before_and_after(spec_of(tmp_path), 60)
+    assert after.spearman.value > before.spearman.value + 0.1
+    assert after.loss < before.loss
 
 
 @pytest.mark.parametrize(
@@ -168,22 +139,10 @@ def test_the_model_answers_single_texts_and_is_compared_with_tfidf(data: Path) -
     similarity = csv.read_csv(data / "test.csv")["similarity"].to_numpy()
     expected = pearsonr((first * second).sum(axis=1), similarity).statistic
     assert scores.pearson.value == pytest.approx(expected, abs=1e-5)
-    job = read_contents(run).job
-    fitted = Fitted.load(run / "fitted")
-    examples = prepare_examples(job.spec, fitted)["test"]
-    batch = collate(fitted.preprocessor, examples)
-    batch = Batch(batch.inputs, batch.labels, rows=np.arange(60))
-    objective = fitted.preprocessor.target.objective(job.spec, predictor.model)
-    with torch.inference_mode():
-        answers = predictor.model(**batch.inputs)
-        kept = objective.predictions(answers, batch)
-    assert kept is not None
-    np.testing.assert_allclose(kept["prediction"].to_numpy(), cosines(answers).numpy())
-    write_predictions(run, "model", fitted.preprocessor.target.decoded(kept))
-    add_sources(job.spec, run, fitted)
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
-    [baseline] = compare_with_baselines(job, run, ["tfidf"]).baselines
+    predictions, vectors = predictions_of_test_rows(run)
+    np.testing.assert_allclose(predictions["prediction"].to_numpy(), cosines(vectors).numpy())
+    finish_scored(run, predictions, scores)
+    [baseline] = compare_with_baselines(read_contents(run).job, run, ["tfidf"]).baselines
     assert baseline.error == ""
     assert baseline.standing is not None
     assert baseline.standing.main_value > 0.9, "the scores count the words that both texts have"

@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score, average_precision_score, f1_score, p
 from sklearn.multiclass import OneVsRestClassifier
 from transformers import pipeline
 
-from predictor_runs import finish, make_run
+from predictor_runs import finish_scored, make_run
 from report_runs import Page
 from trainjob.api import TrainJobSpec
 from trainjob.baselines.compare import compare_with_baselines
@@ -27,7 +27,6 @@ from trainjob.baselines.rows import sample
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.loaders import collate
-from trainjob.driver.predicted_sources import add_sources
 from trainjob.errors import UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.label_estimates import LabelJudge, name_lists
@@ -38,7 +37,7 @@ from trainjob.models import build
 from trainjob.predictor import Predictor, probabilities_of
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import read_predictions, write_predictions
+from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
 ENCODER = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 200}
@@ -248,11 +247,8 @@ def test_the_model_is_compared_with_baselines_of_scikit_learn(data: Path, tmp_pa
     probabilities = np.clip(held.labels + np.random.default_rng(0).normal(0, 0.4, held.labels.shape), 0, 1)
     names, predicted = fitted.preprocessor.target.classes, probabilities >= 0.5
     columns = {"prediction": name_lists(predicted, names), "label": name_lists(held.labels.astype(bool), names)}
-    write_predictions(run, "model", pa.table({"row": held.rows, **columns}))
-    add_sources(job.spec, run, fitted)
     scores = labels_scores(names, held.labels, probabilities, [0.5] * 3, 1.0)
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
+    finish_scored(run, pa.table({"row": held.rows, **columns}), scores)
     found = compare_with_baselines(job, run, ["mostFrequent", "tfidf"])
     baselines: list[Any] = found.baselines
     constant, words = baselines

@@ -17,7 +17,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from transformers import pipeline
 
-from predictor_runs import finish, make_run
+from predictor_runs import finish_scored, make_run
 from report_runs import Page
 from trainjob.api import TrainJobSpec
 from trainjob.baselines import boosting
@@ -27,7 +27,6 @@ from trainjob.baselines.rows import sample
 from trainjob.cli.predicted_tables import flat
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
-from trainjob.driver.predicted_sources import add_sources
 from trainjob.errors import DataError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.several_numbers import SeveralNumbersScores, several_number_scores
@@ -37,7 +36,7 @@ from trainjob.models import build, save_model
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import read_predictions, write_predictions
+from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
 TABM = {"members": 4, "hiddenSize": 32, "embeddingSize": 8}
@@ -311,15 +310,12 @@ def test_images_have_several_numbers(tmp_path: Path) -> None:
 
 def finished(run: Folder, predicted: np.ndarray, held: Any) -> None:
     """Writes what a run has after its network has made these predictions for the test rows."""
-    fitted, job = Fitted.load(run / "fitted"), read_contents(run).job
+    fitted = Fitted.load(run / "fitted")
     target: Any = fitted.preprocessor.target
     columns = {"prediction": predicted, "label": held.labels, "error": (predicted - held.labels) / target.std}
     named = {name: named_columns(numbers, target.names) for name, numbers in columns.items()}
-    write_predictions(run, "model", pa.table({"row": held.rows, **named}))
-    add_sources(job.spec, run, fitted)
     scores = several_number_scores(target.names, target.std, held.labels, predicted, np.ones(target.width))
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
+    finish_scored(run, pa.table({"row": held.rows, **named}), scores)
 
 
 def test_a_table_is_compared_with_the_mean_ridge_regression_and_boosting(

@@ -17,7 +17,7 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from predictor_runs import finish, make_run
+from predictor_runs import finish_scored, make_run
 from preprocessors import input_of
 from trainjob.api import TrainJobSpec
 from trainjob.baselines import boosting
@@ -25,7 +25,6 @@ from trainjob.baselines.compare import compare_with_baselines
 from trainjob.baselines.rows import sample
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
-from trainjob.driver.predicted_sources import add_sources
 from trainjob.errors import DataError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.numbers import NumberScores, number_scores
@@ -35,7 +34,7 @@ from trainjob.models.precomputed import as_matrix
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import read_predictions, write_predictions
+from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
 TABM = {"members": 4, "hiddenSize": 32, "embeddingSize": 8}
@@ -144,12 +143,9 @@ def test_it_is_compared_with_the_mean_ridge_regression_and_boosting(
     job, fitted = read_contents(run).job, Fitted.load(run / "fitted")
     train, validation, held = (sample(job.spec, fitted, name) for name in ("train", "validation", "test"))
     poor = held.labels + np.random.default_rng(0).normal(0, 200, len(held.labels))
-    write_predictions(run, "model", pa.table({"row": held.rows, "prediction": poor, "label": held.labels}))
-    add_sources(job.spec, run, fitted)
     order = np.argsort(held.labels)
     scores = number_scores(held.labels[order], poor[order], 1.0)
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
+    finish_scored(run, pa.table({"row": held.rows, "prediction": poor, "label": held.labels}), scores)
     baselines: list[Any] = compare_with_baselines(job, run, ["mean", "linear", "lightgbm"]).baselines
     assert [each.error for each in baselines] == ["", "", ""]
     x, vx, tx = (as_matrix(each.values) for each in (train, validation, held))

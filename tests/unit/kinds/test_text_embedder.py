@@ -9,35 +9,35 @@ import pyarrow as pa
 import pytest
 import torch
 from pyarrow import csv, parquet
-from torch.nn.parallel import DistributedDataParallel
 from transformers.models.auto.modeling_auto import AutoModel
 from transformers.models.auto.tokenization_auto import AutoTokenizer
 
-from predictor_runs import finish, make_run
+from embedder_runs import (
+    embedder_spec,
+    gradients,
+    gradients_on_a_rank,
+    predictions_of_test_rows,
+    scores_before_and_after,
+)
+from predictor_runs import finish_scored, make_run
 from ranks import run_on
 from report_runs import Page
 from trainjob.api import TrainJobSpec
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.cli.predicted_rows import classify
-from trainjob.data import Fitted, fit, prepare_examples
+from trainjob.data import fit
 from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.loaders import collate
-from trainjob.driver.predicted_sources import add_sources
 from trainjob.errors import DataError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.ranks import RankJudge, ranks_of
 from trainjob.evaluation.scores.retrieval import RetrievalScores
-from trainjob.kinds.targets.matching_objective import MatchingObjective, MatchingTally, ranking_losses
-from trainjob.models import build
-from trainjob.models.scoring import tally_batches
+from trainjob.kinds.targets.matching_objective import MatchingTally, ranking_losses
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
 WORDS = [f"{kind}{number}" for kind in ("red", "blue", "gold", "grey") for number in range(10)]
-ENCODER = {"encoder": {"layers": 1, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}
 
 
 def write_pairs(file: Path, rows: int, seed: int) -> Path:
@@ -58,16 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spec_of(folder: Path) -> dict[str, Any]:
-    return {
-        "model": {"textEmbedder": {"maxLength": 16, **ENCODER}},
-        "dataset": {
-            "train": {"uri": str(folder / "train.csv")},
-            "test": {"uri": str(folder / "test.csv")},
-            "text": ["question"],
-            "textPair": ["answer"],
-        },
-        "training": {"batchSize": 16},
-    }
+    return embedder_spec(folder, 16, text=["question"], textPair=["answer"])
 
 
 @pytest.fixture(scope="module")
@@ -98,33 +89,10 @@ def test_a_pair_that_would_be_a_false_negative_is_left_out(other: tuple[int, int
     torch.testing.assert_close(losses[0], torch.logsumexp(logits, 0) - logits[0])
 
 
-def gradients(rank: int, ranks: int, data: Path, rows: int) -> tuple[dict[str, torch.Tensor], float]:
-    """The gradients of a step on the first rows, and the sum of this rank's losses."""
-    spec = TrainJobSpec.model_validate(spec_of(data))
-    fitted = fit(spec)
-    torch.manual_seed(0)
-    module = build(spec.model, fitted.preprocessor).eval()
-    examples = prepare_examples(spec, fitted)["train"]
-    own = np.arange(rows)[rank::ranks]
-    batch = collate(fitted.preprocessor, examples.take(own if len(own) else np.zeros(1, np.int64)))
-    batch = Batch(batch.inputs, batch.labels, is_real=len(own) > 0)
-    model = DistributedDataParallel(module) if ranks > 1 else module
-    losses = MatchingObjective(20.0, rows).losses(model(**batch.inputs), batch) * batch.is_real
-    (losses.sum() / (rows / ranks)).backward()
-    found = {name: parameter.grad for name, parameter in module.named_parameters() if parameter.grad is not None}
-    return found, losses.sum().item()
-
-
-def on_a_rank(data: Path, rows: int) -> tuple[dict[str, torch.Tensor], float]:
-    from torch import distributed
-
-    return gradients(distributed.get_rank(), distributed.get_world_size(), data, rows)
-
-
 @pytest.mark.parametrize(("ranks", "rows"), [(2, 8), (2, 7), (3, 2)], ids=["equal", "unequal", "a rank without rows"])
 def test_several_ranks_take_the_same_step_as_one(ranks: int, rows: int, data: Path) -> None:
-    expected, loss = gradients(0, 1, data, rows)
-    found = run_on(ranks, on_a_rank, data, rows)
+    expected, loss = gradients(0, 1, spec_of(data), rows)
+    found = run_on(ranks, gradients_on_a_rank, spec_of(data), rows)
     assert sum(own for _, own in found) == pytest.approx(loss, rel=1e-4)
     for one, _ in found:
         assert one.keys() == expected.keys()
@@ -160,23 +128,9 @@ def test_scores_do_not_depend_on_batches_and_ranks() -> None:
 
 
 def test_a_network_learns_to_put_pairs_together(data: Path) -> None:
-    spec = TrainJobSpec.model_validate(spec_of(data))
-    fitted = fit(spec)
-    torch.manual_seed(0)
-    module = build(spec.model, fitted.preprocessor)
-    objective = fitted.preprocessor.target.objective(spec, module)
-    sets = {name: collate(fitted.preprocessor, each) for name, each in prepare_examples(spec, fitted).items()}
-    scores: list[RetrievalScores] = []
-    optimizer = torch.optim.AdamW(module.parameters(), 5e-3)
-    for steps in (0, 40):
-        for _ in range(steps):
-            objective.losses(module(**sets["train"].inputs), sets["train"]).mean().backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        tally: Any = tally_batches(module, objective, [sets["test"]], torch.device("cpu"), torch.float32)
-        scores.append(tally.scores())
-    assert scores[1].mrr.value > scores[0].mrr.value + 0.2
-    assert scores[1].loss < scores[0].loss
+    before, after = scores_before_and_after(spec_of(data), 40)
+    assert after.mrr.value > before.mrr.value + 0.2
+    assert after.loss < before.loss
 
 
 def test_rows_without_two_texts_are_named(tmp_path: Path) -> None:
@@ -240,22 +194,10 @@ def test_it_is_compared_with_the_cosine_of_tfidf(data: Path) -> None:
     scores = evaluate(run, str(data / "test.csv"))
     assert isinstance(scores, RetrievalScores)
     assert (scores.rows, scores.texts) == (50, 50)
-    job = read_contents(run).job
-    fitted = Fitted.load(run / "fitted")
-    module = Predictor.load(run.uri).model
-    batch = collate(fitted.preprocessor, prepare_examples(job.spec, fitted)["test"])
-    objective = fitted.preprocessor.target.objective(job.spec, module)
-    batch = Batch(batch.inputs, batch.labels, rows=np.arange(50))
-    with torch.inference_mode():
-        kept = objective.predictions(module(**batch.inputs), batch)
-    assert kept is not None
-    decoded = fitted.preprocessor.target.decoded(kept)
-    assert np.mean(1 / decoded["prediction"].to_numpy()) == pytest.approx(scores.mrr.value)
-    write_predictions(run, "model", decoded)
-    add_sources(job.spec, run, fitted)
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
-    baselines: list[Any] = compare_with_baselines(job, run, ["tfidf"]).baselines
+    predictions, _ = predictions_of_test_rows(run)
+    assert np.mean(1 / predictions["prediction"].to_numpy()) == pytest.approx(scores.mrr.value)
+    finish_scored(run, predictions, scores)
+    baselines: list[Any] = compare_with_baselines(read_contents(run).job, run, ["tfidf"]).baselines
     assert baselines[0].error == ""
     assert baselines[0].standing.mrr.value > 0.8, "both texts have the same words"
     assert baselines[0].lead.verdict == "worse"

@@ -17,7 +17,7 @@ from transformers.models.bert.tokenization_bert import BertTokenizer
 from transformers.models.gpt2.configuration_gpt2 import GPT2Config
 from transformers.models.gpt2.modeling_gpt2 import GPT2Model
 
-from predictor_runs import finish, make_run
+from predictor_runs import finish_scored, make_run
 from preprocessors import input_of
 from report_runs import Page
 from trainjob.api import TrainJobSpec
@@ -27,7 +27,6 @@ from trainjob.baselines.rows import sample
 from trainjob.cli.predicted_rows import classify
 from trainjob.data import Examples, Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
-from trainjob.driver.predicted_sources import add_sources
 from trainjob.errors import Notice, UserError
 from trainjob.evaluation import Confusion, classification_scores
 from trainjob.evaluation.predictions import ranked_table, with_names
@@ -210,14 +209,10 @@ def test_both_texts_are_in_the_report_and_in_its_instructions(data: Path) -> Non
     ranked = np.stack([1 - labels, labels], axis=1)  # always wrong
     probabilities = np.tile(np.array([0.9, 0.1], np.float32), (len(labels), 1))
     table = with_names(ranked_table(np.arange(len(labels)), ranked, probabilities, labels), ["different", "same"])
-    write_predictions(run, "model", table)
-    spec = TrainJobSpec.model_validate(spec_of(data))
-    add_sources(spec, run, Fitted.load(run / "fitted"))
     scores = classification_scores(
         Confusion.of(np.array([0, 1]), np.array([1, 0]), np.array([1, 1])), 1.0, ["different", "same"]
     )
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
+    finish_scored(run, table, scores)
     page = Page(render(run))
     assert job_rows["question"][0].as_py() in page.text
     assert job_rows["other"][0].as_py() in page.text

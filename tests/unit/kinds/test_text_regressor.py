@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-from predictor_runs import finish, make_run
+from predictor_runs import finish_scored, make_run
 from report_runs import Page
 from trainjob.api import TrainJobSpec
 from trainjob.baselines.compare import compare_with_baselines
@@ -20,7 +20,6 @@ from trainjob.baselines.features import tfidf
 from trainjob.baselines.rows import sample
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
-from trainjob.driver.predicted_sources import add_sources
 from trainjob.errors import DataError, UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.number_estimates import NumberJudge
@@ -32,7 +31,7 @@ from trainjob.models import build
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import read_predictions, write_predictions
+from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
 ENCODER = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 200}
@@ -222,12 +221,9 @@ def test_the_model_is_compared_with_the_mean_and_with_ridge_regression(data: Pat
     fitted = Fitted.load(run / "fitted")
     train, held = sample(job.spec, fitted, "train"), sample(job.spec, fitted, "test")
     predicted = held.labels + np.random.default_rng(0).normal(0, 1, len(held.labels))
-    write_predictions(run, "model", pa.table({"row": held.rows, "prediction": predicted, "label": held.labels}))
-    add_sources(job.spec, run, fitted)
     order = np.argsort(held.labels)
     scores = number_scores(held.labels[order], predicted[order], 1.0)
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
+    finish_scored(run, pa.table({"row": held.rows, "prediction": predicted, "label": held.labels}), scores)
     found = compare_with_baselines(job, run, ["mean", "tfidf"])
     baselines: list[Any] = found.baselines
     mean, words = baselines

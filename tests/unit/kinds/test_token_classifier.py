@@ -10,14 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from predictor_runs import finish, make_run
+from predictor_runs import finish_scored, make_run
 from report_runs import Page
 from trainjob.api import TrainJobSpec
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.baselines.rows import sample
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
-from trainjob.driver.predicted_sources import add_sources
 from trainjob.driver.propose import proposed
 from trainjob.errors import DataError, UserError
 from trainjob.evaluate import evaluate
@@ -30,7 +29,6 @@ from trainjob.models.scoring import tally_batches
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import write_predictions
 from trainjob.schema.spans import parsed, written
 from trainjob.storage import Folder
 
@@ -295,11 +293,8 @@ def test_the_report_shows_types_and_confident_mistakes(data: Path, tmp_path: Pat
     predicted = [written(own) for own in spans]
     kept = {"row": held.rows, "prediction": predicted, "label": held.labels.tolist()}
     chances = pa.array([[0.9] * len(own) for own in spans], pa.list_(pa.float32()))
-    write_predictions(run, "model", pa.table({**kept, "probabilities": chances}))
-    add_sources(job.spec, run, fitted)
     scores = span_scores(held.labels, np.array(predicted, object), 1.0, 10)
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
+    finish_scored(run, pa.table({**kept, "probabilities": chances}), scores)
     found = compare_with_baselines(job, run, ["knownStrings"])
     assert found.baselines[0].error == ""
     assert found.baselines[0].standing is not None

@@ -9,26 +9,21 @@ import pytest
 import torch
 from pyarrow import csv
 from torch.nn import functional
-from torch.nn.parallel import DistributedDataParallel
 
-from predictor_runs import finish, make_run
+from embedder_runs import embedder_spec, gradients, gradients_on_a_rank, predictions_of_test_rows
+from predictor_runs import finish_scored, make_run
 from ranks import run_on
 from report_runs import Page
 from trainjob.api import TrainJobSpec
 from trainjob.baselines.compare import compare_with_baselines
-from trainjob.data import Fitted, fit, prepare_examples
-from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.loaders import collate
-from trainjob.driver.predicted_sources import add_sources
+from trainjob.data import fit
 from trainjob.errors import DataError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.retrieval import TripletScores
-from trainjob.kinds.targets.matching_objective import MatchingObjective, ranking_losses
-from trainjob.models import build
+from trainjob.kinds.targets.matching_objective import ranking_losses
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
 WORDS = [f"word{number}" for number in range(40)]
@@ -54,18 +49,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spec_of(folder: Path) -> dict[str, Any]:
-    encoder = {"layers": 1, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}
-    return {
-        "model": {"textEmbedder": {"maxLength": 16, "encoder": encoder}},
-        "dataset": {
-            "train": {"uri": str(folder / "train.csv")},
-            "test": {"uri": str(folder / "test.csv")},
-            "text": ["anchor"],
-            "textPair": ["positive"],
-            "textNegative": ["negative"],
-        },
-        "training": {"batchSize": 8},
-    }
+    return embedder_spec(folder, 8, text=["anchor"], textPair=["positive"], textNegative=["negative"])
 
 
 def hashes(rows: list[tuple[int, int, int]]) -> torch.Tensor:
@@ -91,29 +75,9 @@ def test_a_hard_negative_that_belongs_to_another_text_is_left_out_there() -> Non
     torch.testing.assert_close(losses[0], torch.logsumexp(logits, 0) - logits[0])
 
 
-def gradients(rank: int, ranks: int, data: Path, rows: int) -> tuple[dict[str, torch.Tensor], float]:
-    """The gradients of a step on the first rows, and the sum of this rank's losses."""
-    spec = TrainJobSpec.model_validate(spec_of(data))
-    fitted = fit(spec)
-    torch.manual_seed(0)
-    module = build(spec.model, fitted.preprocessor).eval()
-    batch = collate(fitted.preprocessor, prepare_examples(spec, fitted)["train"].take(np.arange(rows)[rank::ranks]))
-    model = DistributedDataParallel(module) if ranks > 1 else module
-    losses = MatchingObjective(20.0, rows).losses(model(**batch.inputs), batch)
-    (losses.sum() / (rows / ranks)).backward()
-    found = {name: parameter.grad for name, parameter in module.named_parameters() if parameter.grad is not None}
-    return found, losses.sum().item()
-
-
-def on_a_rank(data: Path, rows: int) -> tuple[dict[str, torch.Tensor], float]:
-    from torch import distributed
-
-    return gradients(distributed.get_rank(), distributed.get_world_size(), data, rows)
-
-
 def test_several_ranks_take_the_same_step_as_one(data: Path) -> None:
-    expected, loss = gradients(0, 1, data, 7)
-    found = run_on(2, on_a_rank, data, 7)
+    expected, loss = gradients(0, 1, spec_of(data), 7)
+    found = run_on(2, gradients_on_a_rank, spec_of(data), 7)
     assert sum(own for _, own in found) == pytest.approx(loss, rel=1e-4)
     for one, _ in found:
         for name, gradient in expected.items():
@@ -154,21 +118,10 @@ def test_triplets_are_scored_and_reported(data: Path) -> None:
     assert scores.triplet_accuracy.value == pytest.approx(closer.mean())
     assert 0 < scores.triplet_accuracy.low <= scores.triplet_accuracy.value
     assert scores.as_metrics("validation")["validation_triplet_accuracy"] == scores.triplet_accuracy.value
-    job = read_contents(run).job
-    fitted = Fitted.load(run / "fitted")
-    batch = collate(fitted.preprocessor, prepare_examples(job.spec, fitted)["test"])
-    batch = Batch(batch.inputs, batch.labels, rows=np.arange(30))
-    objective = fitted.preprocessor.target.objective(job.spec, predictor.model)
-    with torch.inference_mode():
-        kept = objective.predictions(predictor.model(**batch.inputs), batch)
-    assert kept is not None
-    decoded = fitted.preprocessor.target.decoded(kept)
-    assert decoded["is_closer"].to_pylist() == closer.tolist()
-    write_predictions(run, "model", decoded)
-    add_sources(job.spec, run, fitted)
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
-    [baseline] = compare_with_baselines(job, run, ["tfidf"]).baselines
+    predictions, _ = predictions_of_test_rows(run)
+    assert predictions["is_closer"].to_pylist() == closer.tolist()
+    finish_scored(run, predictions, scores)
+    [baseline] = compare_with_baselines(read_contents(run).job, run, ["tfidf"]).baselines
     assert baseline.error == ""
     assert baseline.standing is not None
     assert baseline.standing.main_value > 0.9, "the second text has the words of the first"
