@@ -40,7 +40,7 @@ def test_jobs_are_submitted_and_followed(jobs: Jobs, client: trainjob.Client, tm
     ]
     assert {"tags", "typed"} <= {each.name for each in client.jobs(all_namespaces=True)}
 
-    with pytest.raises(JobTimeout, match=r"tags has not ended within 1 s \(no phase yet\)"):
+    with pytest.raises(JobTimeout, match="tags has not ended within 1 s: no phase yet: the operator has not seen"):
         job.wait(timeout=1)
     training = {"stage": "Training", "percent": 31.4, "metrics": {"validation_<f1>": 0.75}}
     jobs.report("trainjobs", "tags", {"phase": "Running", "reason": "Training", "training": training})

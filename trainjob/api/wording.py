@@ -1,6 +1,7 @@
 """Translates pydantic's errors for the author of the YAML."""
 
 import difflib
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, get_args, get_origin
@@ -95,7 +96,7 @@ def _message(error: ErrorDetails) -> str:
     if kind in ("string_too_short", "too_short") and not value:
         return "must not be empty"
     if kind in _EXPECTED:
-        return f"expected {_EXPECTED[kind]}, got {show(value)}{_quotes_hint(kind, value)}"
+        return f"expected {_EXPECTED[kind]}, got {show(value)}{_hint(kind, value)}"
     if kind in _MUST:
         found = len(value) if kind.endswith(("_short", "_long")) else show(value)
         limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in context.items()}
@@ -103,7 +104,9 @@ def _message(error: ErrorDetails) -> str:
     return error["msg"].removeprefix("Value error, ")
 
 
-def _quotes_hint(kind: str, value: Any) -> str:
+def _hint(kind: str, value: Any) -> str:
+    if kind == "list_type" and isinstance(value, str) and re.fullmatch(r"[\w.-]+", value):
+        return f": write [{value}]"
     if kind == "string_type" and isinstance(value, bool):
         return "; put it in quotes (without them YAML reads y, n, yes, no, on and off as true and false)"
     if kind == "string_type" and isinstance(value, int | float):

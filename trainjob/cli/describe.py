@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from trainjob.api.names import OPERATOR
 from trainjob.cli.cluster_options import Context, JobOrRun, Namespace, open_client, repeated
 from trainjob.cli.named_run import is_path
 from trainjob.cli.output import console, say
@@ -131,11 +130,8 @@ def _facts(job: "Job", now: datetime) -> Iterator[tuple[str, str]]:
 
 def _phase(job: "Job") -> str:
     status = job.status
-    controller = job.spec.get("managedBy", OPERATOR)
-    if status.phase is None and controller != OPERATOR:
-        return f"none yet: the operator leaves the job to {controller} (spec.managedBy)"
     if status.phase is None:
-        return "none yet: the operator has not seen the job; `trainjob doctor` shows whether it runs"
+        return f"none yet: {job.message}"
     attempts = f", attempt {status.attempt} of {1 + job.spec.get('retries', 0)}" if status.attempt is not None else ""
     reason = f" ({status.reason})" if status.reason not in (None, status.phase) else ""
     deleted = ", being deleted" if job.is_being_deleted else ""

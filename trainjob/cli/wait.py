@@ -39,9 +39,7 @@ def wait(
         if job.status.phase == wanted:
             say(f"{job.full_name}: {wanted}")
             return
-        unseen = "the operator has not seen the job; `trainjob doctor` shows whether it runs"
-        message = unseen if job.status.phase is None else job.status.message or ""
-        state = f"{job.phase_and_reason}: {' '.join(message.split())}".rstrip(": ")
+        state = f"{job.phase_and_reason}: {' '.join(job.message.split())}".rstrip(": ")
         if job.has_ended:
             say(f"{job.full_name}: {state}", error=True)
             raise typer.Exit(1)

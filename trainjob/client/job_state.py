@@ -49,7 +49,7 @@ class JobState:
 
     def _repr_html_(self) -> str:
         title = f"<b>{escape(self.name)}</b> in {escape(self.namespace)}: {escape(self._job.phase_and_reason)}"
-        return progress_html(title, [self.status.message or ""], self.status.training)
+        return progress_html(title, [self._job.message], self.status.training)
 
 
 def submit(cluster: Cluster, job: TrainJobSource, overrides: Sequence[str]) -> ClusterJob:
@@ -74,9 +74,10 @@ def until_success(cluster: Cluster, job: ClusterJob, timeout: float | None) -> I
         if last.has_ended:
             break
     if last.status.phase == "Failed":
-        raise JobFailed(f"{last.name}: {last.phase_and_reason}: {last.status.message or ''}".rstrip(": "))
+        raise JobFailed(f"{last.name}: {last.phase_and_reason}: {last.message}".rstrip(": "))
     if not last.has_ended:
-        raise JobTimeout(f"{last.name} has not ended within {timeout:g} s ({last.phase_and_reason})")
+        state = f"{last.phase_and_reason}: {last.message}".rstrip(": ")
+        raise JobTimeout(f"{last.name} has not ended within {timeout:g} s: {state}")
 
 
 def log_lines(cluster: Cluster, job: ClusterJob, follow: bool) -> Iterator[str]:

@@ -82,7 +82,7 @@ def _lines(
         try:
             now = client.latest(job)
             if not now.has_ended:
-                on_wait(f"{now.phase_and_reason}: {now.status.message or 'the driver has not started yet'}")
+                on_wait(f"{now.phase_and_reason}: {now.message or 'the driver has not started yet'}")
                 time.sleep(PAUSE_SECONDS)
             pod, is_over = _submitter(client, now), now.has_ended  # at the end, it may have a pod not yet read
         except PASSING as error:

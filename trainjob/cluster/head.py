@@ -29,7 +29,7 @@ def running_head(client: Client, job: Job, options: str = "") -> KubernetesObjec
     head = next((pod for pod in pods if pod["metadata"]["uid"] == job.status.head_pod_uid), None)
     if head is not None and is_running(head):
         return head
-    why = job.status.message or ("its head pod is starting" if head is not None else "it has no head pod yet")
+    why = job.message or ("its head pod is starting" if head is not None else "it has no head pod yet")
     raise ClusterError(
         f"{job.name} has no running head, so there is no dashboard ({job.phase_and_reason}: {why}): "
         f"`trainjob describe {name}` shows more"

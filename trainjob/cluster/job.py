@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from trainjob.api.cluster import KubernetesObject
-from trainjob.api.names import GROUP, KIND, run_name
+from trainjob.api.names import GROUP, KIND, OPERATOR, run_name
 from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
 
 
@@ -67,6 +67,16 @@ class Job:
         """The phase and, if it is another word, the reason, such as `Pending, Created`."""
         words = dict.fromkeys(filter(None, (self.status.phase, self.status.reason)))
         return ", ".join(words) or "no phase yet"
+
+    @property
+    def message(self) -> str:
+        """The message of the status; without a phase, the reason why there is none."""
+        controller = self.spec.get("managedBy", OPERATOR)
+        if self.status.phase is not None:
+            return self.status.message or ""
+        if controller != OPERATOR:
+            return f"the operator leaves the job to {controller} (spec.managedBy)"
+        return "the operator has not seen the job; `trainjob doctor` shows whether it runs"
 
     @property
     def problems(self) -> list[str]:

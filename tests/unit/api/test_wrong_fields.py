@@ -84,7 +84,7 @@ BAD_FIELDS = [
         "13  spec.training.optimizer  set exactly one of adam, adamW, sgd; found none; "
         "write `sgd: {}` for its defaults (nothing after the colon means left out)",
     ),
-    ("    text: [title]", "    text: title", "10  spec.dataset.text  expected a list, got 'title'"),
+    ("    text: [title]", "    text: title", "10  spec.dataset.text  expected a list, got 'title': write [title]"),
     ("    text: [title]", "    text: []", "10  spec.dataset.text  must not be empty"),
     ("    text: [title]", "    text: [a, 3]", "10  spec.dataset.text[1]  expected text, got 3; put it in quotes"),
     (
