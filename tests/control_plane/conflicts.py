@@ -151,6 +151,11 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("textEmbedder", "dataset.textNegative", {"dataset.textNegative": ["title"]}),
     ("textEmbedder", "dataset.textNegative", {"dataset.textNegative": ["answer"]}),
     ("textEmbedder", "dataset.textNegative", {"dataset.textNegative": ["wrong"], "dataset.label": "score"}),
+    (
+        "textEmbedder",
+        "dataset.textNegative",
+        {"dataset.textPair": ..., "dataset.textNegative": ["wrong"], "dataset.label": "tag"},
+    ),
     ("textClassifier", "dataset.textNegative", {"dataset.textNegative": ["wrong"]}),
     ("textEmbedder", "dataset.labels", {"dataset.labels": ["tag"]}),
     ("textEmbedder", "checkpoints.metric", {"checkpoints.metric": "validation_f1"}),

@@ -148,6 +148,9 @@ _pair_data = merged(
     ),
     _bad_rows,
 )
+_class_data = merged(
+    _dataset("tabular", _loaders, part({"text": _texts, "label": _label_columns}, cleaning=_cleaning)), _bad_rows
+)
 _text_data = merged(_dataset("tabular", _loaders, _text_columns), _bad_rows)
 _labels_of_texts = part({"text": _texts, "labels": _several_labels}, cleaning=_cleaning, textPair=_pairs)
 _labelled_texts = _text_data | merged(_dataset("tabular", _loaders, _labels_of_texts), _bad_rows)
@@ -396,7 +399,7 @@ _classifiers = (
             *("validation_loss", "validation_mrr", "validation_recall_at_1", "validation_recall_at_10"),
             *("validation_spearman", "validation_pearson", "validation_triplet_accuracy", "train_loss"),
         ],
-        part({"dataset": _pair_data}, baselines=_baselines("tfidf")),
+        part({"dataset": _pair_data | _class_data}, baselines=_baselines("tfidf")),
     )
     | _spec(
         "imageClassifier",

@@ -159,7 +159,7 @@ class Dataset(StrictModel):
             if both := next((name for name in third_texts if name in names), None):
                 yield "textNegative", f"must not name the column {both}, which is in {field}"
         if third_texts and self.label is not None:
-            yield "textNegative", "cannot be set together with label: a score says by itself what is not similar"
+            yield "textNegative", "cannot be set together with label: it says by itself what is not similar"
         if self.image is not None and self.image == self.label:
             yield "image", "must not be the same column as label"
         read_columns = {"features": features, "columns": self.columns or {}, "text": texts, "textPair": second_texts}

@@ -179,7 +179,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
         Rule(
             "!has(self.textNegative) || !has(self.label)",
-            "cannot be set together with label: a score says by itself what is not similar",
+            "cannot be set together with label: it says by itself what is not similar",
             "textNegative",
         ),
         Rule(

@@ -172,8 +172,11 @@ class BuiltInTraining:
             yield
 
     def _streamed(self, fitted: Fitted) -> tuple[str, ...]:
+        """The sets that are too large to be kept. Training rows are kept where batches are made of all of them."""
         large = (name for name, size in bytes_of_sets(self.spec, fitted).items() if size > KEPT_BYTES)
-        return tuple(name for name in large if name != "train" or not fitted.preprocessor.input.packs)
+        preprocessor = fitted.preprocessor
+        keeps = preprocessor.input.packs or preprocessor.target.least_together > 1
+        return tuple(name for name in large if name != "train" or not keeps)
 
     def _soft_labels(self, fitted: Fitted, on_ray: bool) -> Loading | None:
         if self.spec.training.distillation is None:  # without one, torch need not be imported here

@@ -50,10 +50,11 @@ class RankLead(Lead):
 
 @dataclass(frozen=True)
 class RankJudge:
-    """Compares ranks, int64 [n]. The labels are those of `MatchingText`, and do not matter here."""
+    """Compares ranks, int64 [n]; a row with the rank 0 has no right text, and does not count. The labels are those of
+    `MatchingText` or `SameClass`, and do not matter here."""
 
     def values(self, column: pa.ChunkedArray) -> np.ndarray:
-        if pa.types.is_nested(column.type):  # the labels of triplets
+        if pa.types.is_nested(column.type):  # the labels of triplets and of classes
             return column.combine_chunks().flatten().to_numpy().reshape(len(column), -1)
         return column.to_numpy().astype(np.int64)
 
@@ -63,10 +64,13 @@ class RankJudge:
         return pa.table({"row": rows, "prediction": predicted})
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> RankEstimates:
-        return RankEstimates(**_estimates(_terms(predicted), ("mrr", "recall_at_1", "recall_at_10")))
+        terms = _terms(predicted[predicted > 0])
+        return RankEstimates(**_estimates(terms, ("mrr", "recall_at_1", "recall_at_10")))
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> RankLead:
-        return RankLead(**_estimates((_terms(first) - _terms(second))[[0, 2]], ("mrr", "recall_at_10")))
+        ranked = (first > 0) & (second > 0)
+        terms = (_terms(first[ranked]) - _terms(second[ranked]))[[0, 2]]
+        return RankLead(**_estimates(terms, ("mrr", "recall_at_10")))
 
 
 def pair_hashes(labels: np.ndarray) -> np.ndarray:
@@ -109,6 +113,28 @@ def ranks_of(labels: np.ndarray, similarities: Callable[[slice, np.ndarray], np.
             found[right_texts] = -np.inf
             found[hashes == labels[row] >> 32] = -np.inf
             ranks[row] = 1 + np.sum(found >= best)
+    return ranks
+
+
+def ranks_in_classes(
+    classes: np.ndarray, texts: np.ndarray, similarities: Callable[[slice, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """The rank of the nearest other text of each row's class among the different texts of all rows, int64 [n] from 1; 0
+    where its class has no other. `classes` and `texts`, both [n], identify those of each row; `similarities` is as for
+    `ranks_of`.
+
+    A text that is equal to the row's own is left out. One in several classes counts in each of them.
+    """
+    _, kept = np.unique(np.stack([classes, texts], axis=1), axis=0, return_index=True)
+    ranks = np.empty(len(classes), np.int64)
+    for start in range(0, len(classes), BLOCK):
+        rows = slice(start, min(start + BLOCK, len(classes)))
+        found = similarities(rows, kept)
+        found[texts[rows, None] == texts[kept]] = -np.inf
+        is_right = (classes[rows, None] == classes[kept]) & (found > -np.inf)
+        best = found.max(axis=1, where=is_right, initial=-np.inf)
+        ahead = np.sum((found >= best[:, None]) & ~is_right, axis=1)
+        ranks[rows] = np.where(is_right.any(axis=1), 1 + ahead, 0)
     return ranks
 
 

@@ -86,6 +86,16 @@ class Target(Protocol):
         stratum 0 where there are no labels."""
         ...
 
+    @property
+    def least_together(self) -> int:
+        """The fewest rows of a stratum that are to be in a batch, or on a side of the split, if one is there: 2 for a
+        target that compares them with each other."""
+        return 1
+
+    def why_not_scored(self, name: str, labels: "np.ndarray | None") -> str | None:
+        """The error where no model can be scored on the set `name`, whose labels are [n, ...]; None where it can."""
+        return None
+
     def label_bytes(self, labels: "np.ndarray | None", rows: int) -> bytes:
         """The labels of so many rows for the digest by which a run recognizes its data."""
         ...

@@ -387,3 +387,16 @@ def test_pairs_of_texts(tmp_path: Path) -> None:
     assert "Not read" not in text
     done = init(tmp_path / "rows.csv", "--kind", "textEmbedder", "--label", "label")
     assert '"label" does not hold numbers' in str(done.exception)
+
+
+def test_an_embedder_of_texts_with_classes_is_proposed_where_it_is_asked_for(tmp_path: Path) -> None:
+    rows = [[f"the text of row {n}", f"kind {n % 6}", n] for n in range(60)]
+    data = write(tmp_path / "rows.csv", ["body", "topic", "id"], rows)
+    assert list(proposal(tmp_path, data, "--label", "topic")[0]["model"]) == ["textClassifier"]
+    for arguments in (["--label", "topic"], []):
+        spec, text = proposal(tmp_path, data, "--kind", "textEmbedder", *arguments)
+        assert spec["model"] == {"textEmbedder": {"encoder": {}}}
+        assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["body"], "topic")
+        assert "textPair" not in spec["dataset"]
+        assert "# Not read: id.\n" in text
+    assert "6 classes, with so many training rows: kind 0 " in text

@@ -4,6 +4,7 @@ Texts of similar length share a batch, so little of it is padding: rows are shuf
 within the window and cut into batches, whose order is shuffled again. At each step, the batches of all ranks have
 similar lengths, so no rank waits for another. Rows in memory are cut into batches of all ranks together, whatever the
 number of ranks. Streamed rows are cut by each rank for itself, and every rank shuffles its batches in the same order.
+Rows that a target compares with others of their stratum are shuffled in small groups; they are never streamed.
 """
 
 from collections import deque
@@ -22,6 +23,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from trainjob.data import Preprocessor
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.examples import Examples, cut
+from trainjob.data.batches.groups import in_groups, longest_of_groups
 from trainjob.data.batches.prepare import user_errors
 
 if TYPE_CHECKING:
@@ -175,12 +177,15 @@ class BucketSampler(Sampler[np.ndarray]):
     """Row indices of one rank's shares of the batches of one epoch; the last share may be empty.
 
     The batches depend only on the seed and their size, so an epoch that begins and ends with different world sizes
-    contains each row once.
+    contains each row once. With `least` above 1, rows of a stratum come in groups of so many or a few more, and are
+    sorted by the longest of their group. A group at the end of a batch may be divided.
     """
 
-    def __init__(self, lengths: np.ndarray, shard: Shard) -> None:
+    def __init__(self, lengths: np.ndarray, shard: Shard, strata: np.ndarray | None = None, least: int = 1) -> None:
         self.lengths = lengths
         self.shard = shard
+        self.strata = strata
+        self.least = least
         self.epoch = 0
 
     def __len__(self) -> int:
@@ -188,16 +193,25 @@ class BucketSampler(Sampler[np.ndarray]):
 
     def __iter__(self) -> Iterator[np.ndarray]:
         shard = self.shard
-        order = np.random.default_rng([shard.seed, self.epoch]).permutation(len(self.lengths))
+        order, lengths = self._shuffled()
         together = shard.batch_size
         window_rows = together * WINDOW_BATCHES
-        whole, rest = np.split(order, [len(order) - len(order) % together])
-        for number, start in enumerate(range(0, len(whole), window_rows)):
-            window = whole[start : start + window_rows]
-            for indices in shuffled_cut(self.lengths[window], together, [shard.seed, self.epoch, number]):
-                yield window[indices[shard.rank :: shard.world_size]]
-        if len(rest):
-            yield rest[shard.rank :: shard.world_size]
+        whole = len(order) - len(order) % together
+        for number, start in enumerate(range(0, whole, window_rows)):
+            window = slice(start, min(start + window_rows, whole))
+            for indices in shuffled_cut(lengths[window], together, [shard.seed, self.epoch, number]):
+                yield order[window][indices[shard.rank :: shard.world_size]]
+        if whole < len(order):
+            yield order[whole:][shard.rank :: shard.world_size]
+
+    def _shuffled(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows, and the length by which each is sorted, both int64 [n]."""
+        random = np.random.default_rng([self.shard.seed, self.epoch])
+        order = random.permutation(len(self.lengths))
+        if self.strata is None:
+            return order, self.lengths[order]
+        order, groups = in_groups(order, self.strata, self.least, random)
+        return order, longest_of_groups(self.lengths[order], groups)
 
 
 class InMemoryBatches:
@@ -205,7 +219,10 @@ class InMemoryBatches:
     share."""
 
     def __init__(self, examples: Examples, preprocessor: Preprocessor, shard: Shard) -> None:
-        self.sampler = BucketSampler(examples.lengths, shard)
+        target = preprocessor.target
+        least = target.least_together
+        strata = target.strata(examples.labels, len(examples)) if least > 1 else None
+        self.sampler = BucketSampler(examples.lengths, shard, strata, least)
         self.loader = DataLoader(
             _ExamplesDataset(examples),
             batch_size=None,  # the sampler gives the rows of a whole batch

@@ -147,6 +147,9 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
                 rows[name] = fitted.rows[name] = len(keys[name].hashes)
                 target = fitted.preprocessor.target
                 fitted.contents[name] = digest_of(target, keys[name].labels, keys[name].hashes)
+        for name in keys.keys() - {"train", UNLABELLED}:
+            if problem := fitted.preprocessor.target.why_not_scored(name, keys[name].labels):
+                raise TooFewRows(problem)
     except DataError as error:
         if not any(each.count for each in bad.values()):
             raise

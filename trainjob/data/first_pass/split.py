@@ -14,6 +14,8 @@ from typing import Literal
 import numpy as np
 
 Side = Literal["train", "validation"]
+MUST_GIVE = 2
+"""The number of strata of which rows are set aside in any case, where they are to be told from each other."""
 
 
 def hashes(contents: Iterable[bytes], seed: int) -> np.ndarray:
@@ -46,14 +48,20 @@ class Split:
         return {"train": np.flatnonzero(~is_validation), "validation": np.flatnonzero(is_validation)}
 
 
-def fit_split(row_hashes: np.ndarray, strata: np.ndarray, count: int, fraction: float, seed: int) -> Split:
+def fit_split(
+    row_hashes: np.ndarray, strata: np.ndarray, count: int, fraction: float, seed: int, least: int = 1
+) -> Split:
     """The split of rows with hashes uint64 [n] and strata int64 [n], of which there are `count`.
 
-    A stratum with fewer than two distinct rows cannot leave one on both sides: all of them train.
+    A stratum with fewer than two distinct rows cannot leave one on both sides: all of them train. With `least` above 1,
+    no stratum leaves fewer distinct rows than that on a side where it has some, and the fraction is that of all rows.
     """
     order = np.argsort(strata, kind="stable")
     starts = np.searchsorted(strata[order], np.arange(1, count))
-    return Split(seed, [_threshold(each, fraction) for each in np.split(row_hashes[order], starts)])
+    by_stratum = np.split(row_hashes[order], starts)
+    if least > 1:
+        return Split(seed, _thresholds_of_groups(by_stratum, fraction, least))
+    return Split(seed, [_threshold(each, fraction) for each in by_stratum])
 
 
 def distinct_rows(row_hashes: np.ndarray, strata: np.ndarray, count: int) -> np.ndarray:
@@ -72,3 +80,26 @@ def _threshold(row_hashes: np.ndarray, fraction: float) -> int:
     # The last group stays for training, so the first is always there for validation.
     rows = np.cumsum(counts)[:-1]
     return int(values[np.argmin(np.abs(rows - fraction * len(row_hashes)))])
+
+
+def _thresholds_of_groups(by_stratum: list[np.ndarray], fraction: float, least: int) -> list[int]:
+    """The thresholds with which each stratum has no row or at least `least` distinct ones on either side.
+
+    Strata give rows in turn, each as many as bring their sum nearest to the fraction: first those that can be on both
+    sides, then smaller ones, which give all rows or none. The order within each is that of the smallest hashes. The
+    first two give some in any case: a text is to be told from those of another stratum.
+    """
+    distinct = [np.unique(hashes, return_counts=True) for hashes in by_stratum]
+    usable = [number for number, (values, _) in enumerate(distinct) if len(values) >= least]
+    usable.sort(key=lambda number: (len(distinct[number][0]) < 2 * least, distinct[number][0][0]))
+    thresholds, wanted, given = [0] * len(by_stratum), 0.0, 0
+    for turn, number in enumerate(usable):
+        values, counts = distinct[number]
+        rows = np.concatenate([[0], np.cumsum(counts)])
+        choices = np.arange(least, len(values) - least + 1) if len(values) >= 2 * least else np.array([len(values)])
+        choices = choices if turn < MUST_GIVE else np.concatenate([[0], choices])
+        wanted += fraction * rows[-1]
+        chosen = choices[np.argmin(np.abs(given + rows[choices] - wanted))]
+        given += int(rows[chosen])
+        thresholds[number] = int(values[chosen - 1]) if chosen else 0
+    return thresholds

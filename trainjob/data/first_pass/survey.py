@@ -104,7 +104,7 @@ class Survey(Generic[T]):
         split, is_training = None, np.ones(len(self.hashes), bool)
         if fraction is not None:
             strata = target.strata(self.labels, len(self.hashes))
-            split = fit_split(self.hashes, strata, int(strata.max()) + 1, fraction, seed)
+            split = fit_split(self.hashes, strata, int(strata.max()) + 1, fraction, seed, target.least_together)
             is_training = ~split.is_validation(self.hashes, strata)
         completed = target if self.labels is None else target.completed(self.labels[is_training])
         return Division(completed, split, keys, is_training)

@@ -15,6 +15,8 @@ from trainjob.formatting import count
 MOST_WORST = 20
 IS_CLOSER = "is_closer"
 """The column of predictions of triplets that says whether the right text is closer than the negative."""
+CLASS = "class"
+"""The column of predictions of texts with classes that names the class; null for one without training rows."""
 
 
 class RetrievalScores(EstimatedScores):
@@ -24,6 +26,11 @@ class RetrievalScores(EstimatedScores):
     caution: ClassVar[str] = "It puts every text near others, even where none of them belongs to it."
     hub_types: ClassVar[tuple[str, ...]] = ("mrr", "recall_at_1", "recall_at_10")
     unit: ClassVar[str] = "pairs"
+    explained: ClassVar[str] = (
+        "For each row, all second texts of the set are ordered by their similarity to the first text. MRR is the mean "
+        "of 1 / rank of the right one"
+    )
+    """What the estimates are, for the report."""
 
     rows: int
     """Number of pairs."""
@@ -72,6 +79,10 @@ class TripletScores(RetrievalScores):
     """The same of triplets, whose third text does not belong to the first."""
 
     unit: ClassVar[str] = "triplets"
+    explained: ClassVar[str] = (
+        f"{RetrievalScores.explained}; triplet accuracy is the fraction of triplets whose second text is closer to the "
+        "first than the third"
+    )
     kept: ClassVar[tuple[str, ...]] = (*RetrievalScores.kept, IS_CLOSER)
 
     triplet_accuracy: Estimate
@@ -90,6 +101,48 @@ class TripletScores(RetrievalScores):
         return [*super().measures(), Measure("cosine_accuracy", "Triplet accuracy", self.triplet_accuracy.value)]
 
 
+class SameClassScores(RetrievalScores):
+    """How well an embedder finds another text of the class of each text of a set among all of them."""
+
+    unit: ClassVar[str] = "rows"
+    kept: ClassVar[tuple[str, ...]] = (*RetrievalScores.kept, CLASS)
+    explained: ClassVar[str] = (
+        "For each row, all other texts of the set are ordered by their similarity to its text. MRR is the mean of "
+        "1 / rank of the nearest one of the same class. Rows that are alone in their class have none"
+    )
+
+    alone: int
+    """Number of rows without another text of their class, which have no rank."""
+
+    @property
+    def purpose(self) -> str:
+        return "embed texts, so that those of one class are close"
+
+    def columns(self) -> list[tuple[str, str]]:
+        return [("Alone", count(self.alone)), *super().columns()]
+
+    def headline(self) -> str:
+        left_out = f"; {count(self.alone)} without another text of their class are left out" if self.alone else ""
+        return f"{super().headline()}{left_out}"
+
+    @classmethod
+    def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
+        """The rows with the highest ranks, but the first."""
+        ranks = predictions["prediction"].to_numpy()
+        wrong = int(np.sum(ranks > 1))
+        indices = np.argsort(-ranks, kind="stable")[: min(MOST_WORST, wrong)]
+        names = predictions[CLASS].take(pa.array(indices)).to_pylist()
+        lines = [
+            (f"rank {count(int(rank))}", "the nearest text of its class", name or "a class without training rows")
+            for rank, name in zip(ranks[indices], names, strict=True)
+        ]
+        summary = (
+            f"{count(wrong)} of {count(int(np.sum(ranks > 0)))} {set_name} rows have a text of another class closer "
+            f"than all of their own.{f' The worst {len(indices)}:' if len(indices) else ''}"
+        )
+        return Worst("Which texts are far from their class", summary, indices, lines)
+
+
 def retrieval_scores(ranks: np.ndarray, texts: int, loss: float, closer: np.ndarray | None = None) -> RetrievalScores:
     """The scores of ranks int64 [n] among so many texts; of triplets with `closer`, bool [n]. Raises Diverged if the
     loss is not finite."""
@@ -99,3 +152,13 @@ def retrieval_scores(ranks: np.ndarray, texts: int, loss: float, closer: np.ndar
     if closer is not None:
         return TripletScores(rows=len(ranks), texts=texts, loss=loss, triplet_accuracy=share(closer), **named)
     return RetrievalScores(rows=len(ranks), texts=texts, loss=loss, **named)
+
+
+def same_class_scores(ranks: np.ndarray, texts: int, loss: float) -> SameClassScores:
+    """The scores of ranks int64 [n], at least one of which is not 0, among so many texts. Raises Diverged if the loss
+    is not finite."""
+    check_finite("the loss", loss, WHEN_SCORED)
+    found = RankJudge().estimates(ranks, ranks)
+    named = {name: getattr(found, name) for name in RankEstimates.model_fields}
+    ranked = int(np.sum(ranks > 0))
+    return SameClassScores(rows=ranked, alone=len(ranks) - ranked, texts=texts, loss=loss, **named)

@@ -14,6 +14,7 @@ _MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat", "\\n")
 _EXCEL_ERRORS = ("#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!")
 _NO_LABEL = "-1"
 """The label that data sets of the Hugging Face hub with numbered classes give to rows without one."""
+_AS_LISTS = ": if rows of texts or images have several labels, write lists of them"
 _SEPARATORS = "|;#,"
 
 
@@ -31,12 +32,13 @@ def class_sizes(classes: list[str], counts: list[int]) -> ClassSizes:
     )
 
 
-def label_notes(classes: Sequence[str], counts: Sequence[int]) -> list[str]:
-    """A sentence for each kind of odd names, with examples; `counts` are the training rows of each class."""
-    return list(_notes(dict(zip(classes, counts, strict=True))))
+def label_notes(classes: Sequence[str], counts: Sequence[int], may_be_lists: bool = True) -> list[str]:
+    """A sentence for each kind of odd names, with examples; `counts` are the training rows of each class.
+    `may_be_lists` says whether the model can learn several labels a row."""
+    return list(_notes(dict(zip(classes, counts, strict=True)), may_be_lists))
 
 
-def _notes(rows: dict[str, int]) -> Iterator[str]:
+def _notes(rows: dict[str, int], may_be_lists: bool) -> Iterator[str]:
     if lists := [name for name in rows if _is_list(name)]:
         yield (
             f"{len(lists):,} of {len(rows):,} classes look like lists or JSON: {shown(lists, rows)}. Each one is "
@@ -46,7 +48,7 @@ def _notes(rows: dict[str, int]) -> Iterator[str]:
     if combined := _combined(rows):
         yield (
             f"{len(combined):,} of {len(rows):,} classes look like several labels in one: {shown(combined, rows)}. "
-            "Each is a class of its own: if rows of texts or images have several labels, write lists of them"
+            f"Each is a class of its own{_AS_LISTS if may_be_lists else ''}"
         )
     if missing := [name for name in rows if _is_missing(name, rows)]:
         yield f"a class is called {shown(missing, rows)}: if it stands for a missing label, drop its rows"

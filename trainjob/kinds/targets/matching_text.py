@@ -22,7 +22,7 @@ from trainjob.evaluation.ranks import HASH, LOW, RankJudge, is_closer, pair_hash
 from trainjob.evaluation.scores.retrieval import IS_CLOSER
 from trainjob.kinds.target import Guesses
 from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_texts, vector_lists, vector_matrix
-from trainjob.kinds.text_embedder.spec import METRICS_OF_PAIRS, METRICS_OF_TRIPLETS
+from trainjob.kinds.text_embedder.spec import METRICS_OF_RANKS, METRICS_OF_TRIPLETS
 
 if TYPE_CHECKING:
     from trainjob.kinds.targets.matching_objective import MatchingObjective
@@ -98,7 +98,7 @@ class MatchingText(Vectors):
         if self.negative:
             check_metric(spec, METRICS_OF_TRIPLETS, "triplets")
         else:
-            check_metric(spec, METRICS_OF_PAIRS, "pairs without scores")
+            check_metric(spec, METRICS_OF_RANKS, "pairs without scores")
         if spec is None or spec.training.batch_size is None:
             raise ValueError("an embedder's loss is in the spec")
         if spec.training.batch_size < 2:
@@ -140,7 +140,7 @@ class MatchingText(Vectors):
 
 
 def vectors_table(rows: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> pa.Table:
-    """The vectors [n, 2, d] of scored pairs, or [n, 3, d] of triplets."""
+    """The vectors [n, 1, d] of scored texts, [n, 2, d] of pairs, or [n, 3, d] of triplets."""
     found = {name: vector_lists(vectors[:, index]) for index, name in enumerate(VECTORS[: vectors.shape[1]])}
     return pa.table({"row": rows, "label": as_arrow(labels), **found})
 

@@ -50,11 +50,7 @@ class OneClass:
         return {"classes": len(self.classes)}
 
     def in_words(self) -> str:
-        counts = dict(zip(self.classes, self.class_counts, strict=True))
-        largest = sorted(self.classes, key=lambda name: -counts[name])
-        shown = ", ".join(f"{name} {counts[name]:,}" for name in largest[:SHOWN_CLASSES])
-        more = f" and {len(largest) - SHOWN_CLASSES:,} more" if len(largest) > SHOWN_CLASSES else ""
-        return f"{len(largest):,} classes, with so many training rows: {shown}{more}"
+        return classes_in_words(self.classes, self.class_counts)
 
     def lenient(self) -> Self:
         return replace(self, classes=sorted([*self.classes, *self.left_out]))
@@ -73,6 +69,13 @@ class OneClass:
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
         """The classes."""
         return np.zeros(rows, np.int64) if labels is None else labels
+
+    @property
+    def least_together(self) -> int:
+        return 1
+
+    def why_not_scored(self, name: str, labels: np.ndarray | None) -> str | None:
+        return None
 
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
         return json.dumps(self.classes).encode() + self.strata(labels, rows).tobytes()
@@ -174,3 +177,12 @@ class OneClass:
     def load(cls, state: dict[str, Any]) -> Self:
         """Takes its fields out of the content of preprocessor.json."""
         return cls(state.pop("classes"), state.pop("class_counts"))
+
+
+def classes_in_words(classes: list[str], counts: list[int]) -> str:
+    """The number of classes, and the largest with their training rows, of which `counts` has the numbers."""
+    rows = dict(zip(classes, counts, strict=True))
+    largest = sorted(classes, key=lambda name: -rows[name])
+    shown = ", ".join(f"{name} {rows[name]:,}" for name in largest[:SHOWN_CLASSES])
+    more = f" and {len(largest) - SHOWN_CLASSES:,} more" if len(largest) > SHOWN_CLASSES else ""
+    return f"{len(largest):,} classes, with so many training rows: {shown}{more}"

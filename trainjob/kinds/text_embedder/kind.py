@@ -15,6 +15,7 @@ from trainjob.kinds.inputs.text_fit import fit_texts
 from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.matching_text import MatchingText, PairLabels
 from trainjob.kinds.targets.number import NumberLabels
+from trainjob.kinds.targets.same_class import SameClass, SameClassLabels
 from trainjob.kinds.targets.scored_texts import ScoredTexts, ScoreLabels
 from trainjob.kinds.targets.vectors import Vectors
 
@@ -26,9 +27,11 @@ class TextEmbedderKind(Kind):
     facts = TextEmbedder.facts
 
     def label_column(self, dataset: Dataset) -> str | None:
-        """The second text is the label of the first where no score is."""
+        """The second text is the label of the first where there is no other."""
+        if dataset.label is not None:
+            return dataset.label
         assert dataset.text_pair is not None
-        return dataset.label or dataset.text_pair[0]
+        return dataset.text_pair[0]
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return table_parts(source, endpoint, labelled, self.facts.field)
@@ -43,15 +46,10 @@ class TextEmbedderKind(Kind):
         bad: BadRows,
         /,
     ) -> FittedOn:
-        assert dataset.text is not None
-        assert dataset.text_pair is not None
-        labels: LabelReader = PairLabels(dataset.text, dataset.text_pair, dataset.text_negative or [], _width(spec))
-        if dataset.label is not None:
-            labels = ScoreLabels(dataset.text, dataset.text_pair, _width(spec), NumberLabels(dataset.label))
-        return fit_texts(labels, dataset, spec, train, seed, mapped, bad, SeparateTexts)
+        return fit_texts(_labels(dataset, spec), dataset, spec, train, seed, mapped, bad, SeparateTexts)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[SeparateTexts, Vectors]:
-        target = ScoredTexts.load(state) if "scored" in state else MatchingText.load(state)
+        target = _load_target(state)
         return SeparateTexts.load(folder, state), target
 
     def build(self, spec: TextEmbedder, texts: SeparateTexts, target: Vectors, as_stored: bool) -> "Embedder":
@@ -66,6 +64,25 @@ class TextEmbedderKind(Kind):
 
     def worker_modules(self, spec: TextEmbedder) -> list[str]:
         return ["trainjob.kinds.text_embedder.network"]
+
+
+def _labels(dataset: Dataset, spec: TextEmbedder) -> LabelReader:
+    """The reader of pairs, of pairs with scores, or of texts with classes."""
+    assert dataset.text is not None
+    width = _width(spec)
+    if dataset.text_pair is None:
+        assert dataset.label is not None
+        return SameClassLabels(dataset.text, width, dataset.label)
+    if dataset.label is not None:
+        return ScoreLabels(dataset.text, dataset.text_pair, width, NumberLabels(dataset.label))
+    return PairLabels(dataset.text, dataset.text_pair, dataset.text_negative or [], width)
+
+
+def _load_target(state: dict[str, Any]) -> Vectors:
+    """The target that was saved with these fields of preprocessor.json, which are taken out."""
+    if "same_class" in state:
+        return SameClass.load(state)
+    return ScoredTexts.load(state) if "scored" in state else MatchingText.load(state)
 
 
 def _width(spec: TextEmbedder) -> int:

@@ -11,21 +11,22 @@ from trainjob.schema.base import OneOf
 from trainjob.schema.fields import Pretrained
 
 _LOSSES: dict[str, Direction] = {"validation_loss": "min", "train_loss": "min"}
-METRICS_OF_PAIRS: dict[str, Direction] = {
+METRICS_OF_RANKS: dict[str, Direction] = {
     **_LOSSES,
     "validation_mrr": "max",
     "validation_recall_at_1": "max",
     "validation_recall_at_10": "max",
 }
-METRICS_OF_TRIPLETS: dict[str, Direction] = {**METRICS_OF_PAIRS, "validation_triplet_accuracy": "max"}
+METRICS_OF_TRIPLETS: dict[str, Direction] = {**METRICS_OF_RANKS, "validation_triplet_accuracy": "max"}
 METRICS_OF_SCORES: dict[str, Direction] = {**_LOSSES, "validation_spearman": "max", "validation_pearson": "max"}
 _FINE_TUNING_RATE = 5e-5
 
 
 class TextEmbedder(OneOf):
     """A transformer encoder with mean pooling: a vector of length 1 for each text. It learns from pairs of texts that
-    belong together, each beside the other pairs of its batch and their hard negatives (`dataset.textNegative`), or from
-    pairs with scores (`dataset.label`), which the cosine of their vectors follows."""
+    belong together, each beside the other pairs of its batch and their hard negatives (`dataset.textNegative`), from
+    pairs with scores (`dataset.label`), which the cosine of their vectors follows, or, without `dataset.textPair`, from
+    texts with classes (`dataset.label`), each beside those of its class and the others of its batch."""
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
 
@@ -45,6 +46,7 @@ class TextEmbedder(OneOf):
         scores=(
             "trainjob.evaluation.scores.retrieval:RetrievalScores",
             "trainjob.evaluation.scores.retrieval:TripletScores",
+            "trainjob.evaluation.scores.retrieval:SameClassScores",
             "trainjob.evaluation.scores.similarity:SimilarityScores",
         ),
         needs_dataset=True,
@@ -53,7 +55,11 @@ class TextEmbedder(OneOf):
             allowed=("text", "textPair", "textNegative", "label", "cleaning"),
             required={
                 ("text",): "is required by model.textEmbedder: the columns that hold the text",
-                ("textPair",): "is required by model.textEmbedder: the columns that hold a text that belongs to it",
+                (
+                    "textPair",
+                    "label",
+                ): "is required by model.textEmbedder: the columns that hold a text that belongs to "
+                "it, or dataset.label: the column of its class",
             },
         ),
         metrics=METRICS_OF_TRIPLETS | METRICS_OF_SCORES,
