@@ -25,10 +25,13 @@ class Input(Protocol):
     """The noun for one row in messages: a singular such as "text" or "image"."""
     packs: ClassVar[bool]
     """Whether `transform` joins short rows and cuts long ones, so that it returns another number of rows."""
-    value_type: "ClassVar[pa.DataType]"
-    """The type of the values of a prepared row, such as int32 for tokens."""
     values_of_token: ClassVar[int]
     """The number of values of a prepared row for each of its tokens; 1 where rows have no tokens."""
+
+    @property
+    def value_type(self) -> "pa.DataType":
+        """The type of the values of a prepared row, such as uint8 for pixels."""
+        ...
 
     @property
     def columns(self) -> list[str]:

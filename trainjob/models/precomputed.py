@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,12 @@ class PrecomputedInput:
     """The input of a run's network, but prepared rows are the outputs of a baseline, float64, which reads
     `Input.plain` instead of what a network takes."""
 
-    value_type: ClassVar[pa.DataType] = pa.float64()
-
     def __init__(self, table: Input, width: int, compute: Compute) -> None:
         self._table, self._width, self._compute = table, width, compute
+
+    @property
+    def value_type(self) -> pa.DataType:
+        return pa.float64()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -330,7 +330,7 @@ def test_the_date_of_a_template_stays_that_of_the_fit(tmp_path: Path):
     pre = load_preprocessor(tmp_path).input
     assert isinstance(pre, TokensInput)
     assert pre.fitted_at is not None
-    pre = replace(pre, fitted_at="2020-02-03T04:05:06")
+    pre = replace(pre, fitted_at="2020-02-03T04:05:06", token_type="int32")
     row = pa.table({"chat": [json.dumps(CHAT[:1] + CHAT[3:])]})
     learned = pre.tokenizer.decode([code & ~(GIVEN | START) for code in pre.transform(row).to_pylist()[0]])
     asked = pre.tokenizer.decode(pre.prompts([CHAT[:1]])[0])

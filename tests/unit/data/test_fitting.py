@@ -65,6 +65,7 @@ def test_a_text_set_from_end_to_end(tmp_path: Path) -> None:
 
     assert fitted.preprocessor.target.classes == ["art", "law", "war"]
     assert fitted.rows == {"train": 72, "validation": 18, "test": 9} == {name: len(examples[name]) for name in examples}
+    assert {each.values.dtype for each in examples.values()} == {np.dtype(np.uint16)}
     assert class_counts(fitted) == [24, 24, 24]
     assert [np.bincount(labels_of(examples[name])).tolist() for name in ("train", "validation")] == [[24] * 3, [6] * 3]
     assert decoded(fitted, examples["test"]) == pairs(test)

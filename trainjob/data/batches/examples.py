@@ -23,7 +23,7 @@ class Examples:
     """`n` prepared rows: row `i` is `values[offsets[i] : offsets[i + 1]]` with the label `labels[i]`."""
 
     values: np.ndarray
-    """Tokens (int32) or pixels (uint8) of all rows, concatenated."""
+    """Codes of tokens (uint16 or int32), or pixels (uint8), of all rows, concatenated."""
     offsets: np.ndarray
     """int64 [n + 1]."""
     labels: np.ndarray | None = None
@@ -56,8 +56,8 @@ class Examples:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
-        """Rows of a table with the column `values` (lists of int32 or uint8) and optionally `label` (numbers, or
-        lists of equal length), `teacher` (lists of float32 of equal length) and `row` (int64)."""
+        """Rows of a table with the column `values` (lists of numbers) and optionally `label` (numbers, or lists of
+        equal length), `teacher` (lists of float32 of equal length) and `row` (int64)."""
         lists = table["values"]
         dtype = lists.type.value_type.to_pandas_dtype()
         values = [as_numpy(chunk.flatten()) for chunk in lists.chunks]

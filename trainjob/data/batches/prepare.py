@@ -40,7 +40,7 @@ OnRows = Callable[[int], None]
 
 
 def load(parts: Iterable[SourcePart], fitted: Fitted, side: Side | None = None) -> Iterator[pa.Table]:
-    """Prepared rows in the source's order: `values` (list<int32|uint8>) and, if they have labels, `label`.
+    """Prepared rows in the source's order: `values`, lists of the `value_type`, and `label`, if they have labels.
 
     With `side`, only the rows on that side of the split. Raises DataError with file and row.
     """

@@ -8,6 +8,7 @@ import pyarrow as pa
 from trainjob.errors import DataError, notify
 from trainjob.kinds.causal_lm.packing import GIVEN
 from trainjob.kinds.causal_lm.tokens import TokensInput
+from trainjob.kinds.inputs.token_codes import MOST_TOKENS
 
 _PROBE = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
 _ROOM = 1 << 20
@@ -27,13 +28,13 @@ def turn_end_id(tokens: TokensInput) -> int | None:
         return None
     table = pa.table({tokens.columns[0]: [json.dumps(_PROBE)]})
     try:
-        rows = replace(tokens, max_length=_ROOM).transform(table).to_pylist()
+        rows = replace(tokens, max_length=_ROOM, token_type="int32").transform(table).to_pylist()
     except DataError:
         return None
     tokenizer, end = tokens.tokenizer, None
     control = tokenizer.get_added_tokens_decoder()
     for code in reversed(rows[0] if rows else []):
-        token = code & (GIVEN - 1)
+        token = code & (MOST_TOKENS - 1)
         if code & GIVEN:
             break
         if token in control:

@@ -19,9 +19,11 @@ from trainjob.errors import listed
 from trainjob.kinds.causal_lm.chat import ChatTemplate
 from trainjob.kinds.causal_lm.conversation_notes import conversation_notes
 from trainjob.kinds.causal_lm.ends import note_missing_turn_end
+from trainjob.kinds.causal_lm.packing import FLAG_BITS
 from trainjob.kinds.causal_lm.row_layout import RowLayout, layout_of
 from trainjob.kinds.causal_lm.tokens import TokensInput, check_tokenizer, train_byte_bpe
 from trainjob.kinds.inputs.text import text_contents
+from trainjob.kinds.inputs.token_codes import token_type_of
 from trainjob.kinds.targets.no_labels import NoLabels
 from trainjob.pretrained.tokenizers import (
     CHARACTERS_PER_TOKEN,
@@ -52,7 +54,15 @@ def fit_language_model(
         DOING.begin("fitting the tokenizer")
         tokenizer, config = train_byte_bpe(texts, model.decoder.vocabulary_size, model.max_length)
     length = mean_length(tokenizer, texts)
-    tokens = TokensInput(layout.columns, model.max_length, length, tokenizer, config, layout.form)
+    tokens = TokensInput(
+        layout.columns,
+        model.max_length,
+        length,
+        tokenizer,
+        config,
+        layout.form,
+        token_type=token_type_of(tokenizer, FLAG_BITS),
+    )
     check_tokenizer(tokens, field)
     template = ChatTemplate(config, tokenizer) if layout.form == "messages" else None
     if template is not None and template.uses("strftime_now"):

@@ -10,12 +10,13 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from trainjob.data.batches.examples import IGNORED, Examples
+from trainjob.kinds.inputs.token_codes import FLAG_BIT, MOST_TOKENS, read_codes
 
-START = 1 << 30
-"""Added to the code of the first token of a document, or of a piece of one, which is not a label."""
-GIVEN = 1 << 29
+GIVEN = 1 << FLAG_BIT
 """Added to the code of a token that is given and not a label, such as one of a prompt."""
-MOST_TOKENS = GIVEN
+START = 2 << FLAG_BIT
+"""Added to the code of the first token of a document, or of a piece of one, which is not a label."""
+FLAG_BITS = 2
 
 
 def pack(tokens: np.ndarray, offsets: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,13 +38,13 @@ def pack(tokens: np.ndarray, offsets: np.ndarray, length: int) -> tuple[np.ndarr
 
 def code_matrix(examples: Examples, length: int) -> np.ndarray:
     """The codes of packed rows, int32 [n, length], -1 where there are no tokens."""
-    return _padded(examples.values, examples.lengths, length, -1)
+    return _padded(read_codes(examples.values, FLAG_BITS), examples.lengths, length, -1)
 
 
 def label_matrix(examples: Examples, length: int) -> np.ndarray:
     """The labels of packed rows as of `next_tokens`, int64 [n, length]. No label crosses from one row to the next:
     each row begins with the first token of a document."""
-    return _padded(next_tokens(examples.values), examples.lengths, length, IGNORED)
+    return _padded(next_tokens(read_codes(examples.values, FLAG_BITS)), examples.lengths, length, IGNORED)
 
 
 def _padded(values: np.ndarray, lengths: np.ndarray, length: int, padding: int) -> np.ndarray:
@@ -58,7 +59,7 @@ def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
     tokens; `pad` is the token of those places."""
     is_pad = codes < 0
     starts = is_pad | (codes >= START)
-    tokens = np.where(is_pad, pad, codes & (GIVEN - 1)).astype(np.int64)
+    tokens = np.where(is_pad, pad, codes & (MOST_TOKENS - 1)).astype(np.int64)
     indices = np.broadcast_to(np.arange(codes.shape[1]), codes.shape)
     positions = indices - np.maximum.accumulate(np.where(starts, indices, 0), axis=1)
     return tokens, positions

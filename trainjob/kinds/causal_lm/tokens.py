@@ -15,11 +15,12 @@ from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import Rows, row_number
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.causal_lm.chat import ChatTemplate, template_of
-from trainjob.kinds.causal_lm.packing import MOST_TOKENS, code_matrix, document_starts, pack, unpacked
+from trainjob.kinds.causal_lm.packing import FLAG_BITS, code_matrix, document_starts, pack, unpacked
 from trainjob.kinds.causal_lm.piece_tokenizer import PieceTokenizer
 from trainjob.kinds.causal_lm.row_layout import Form, Prompt, RowLayout, prompt_text
 from trainjob.kinds.inputs.text import text_contents
 from trainjob.kinds.inputs.text_columns import TextColumns
+from trainjob.kinds.inputs.token_codes import MOST_TOKENS, largest_token, stored
 from trainjob.pretrained.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
 
 PAD, END = "<|pad|>", "<|end|>"
@@ -62,7 +63,7 @@ class TokensInput(TextColumns):
     @property
     def row_bytes(self) -> int:
         """Memory that a text takes, on average."""
-        return round((self.mean_length + 2) * np.int32().itemsize)
+        return round((self.mean_length + 2) * self.value_bytes)
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """The content by which the split identifies rows: the text."""
@@ -74,7 +75,7 @@ class TokensInput(TextColumns):
             self.transform(rows.table, rows.where)
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
-        """Packed rows of all texts, list<int32>; how many there are depends on the texts' lengths.
+        """Packed rows of all texts, lists of `value_type`; how many there are depends on the texts' lengths.
 
         Raises DataError for missing columns, and RowError for undecodable bytes, rows that teach nothing, and where a
         prompt with its completion or a conversation is longer than a row.
@@ -84,7 +85,8 @@ class TokensInput(TextColumns):
         if self.form != "text":
             self._check_lengths(np.diff(offsets), where)
         codes = np.fromiter((code for document in documents for code in document), np.int32, int(offsets[-1]))
-        return as_lists(*pack(codes, offsets, self.max_length))
+        packed, lengths = pack(codes, offsets, self.max_length)
+        return as_lists(stored(packed, self.token_type, FLAG_BITS), lengths)
 
     def prompts(self, prompts: Sequence[Prompt], where: Callable[[int], str] = row_number) -> list[list[int]]:
         """The tokens of each prompt, for the model to continue. A prompt is a text or, for a model that learned
@@ -160,6 +162,7 @@ class TokensInput(TextColumns):
             "max_length": self.max_length,
             "mean_length": self.mean_length,
             "form": self.form,
+            "token_type": self.token_type,
         } | ({"fitted_at": self.fitted_at} if self.fitted_at is not None else {})
 
     @classmethod
@@ -183,8 +186,8 @@ def check_tokenizer(preprocessor: TokensInput, field: str) -> None:
             template_of(preprocessor.tokenizer_config)
     except DataError as error:
         raise DataError(f"{field}: {error}") from None
-    if preprocessor.vocabulary_size >= MOST_TOKENS:
-        raise DataError(f"{field}: the tokenizer has {preprocessor.vocabulary_size:,} tokens; {MOST_TOKENS:,} fit")
+    if (largest := largest_token(preprocessor.tokenizer)) >= MOST_TOKENS:
+        raise DataError(f"{field}: the tokenizer has the token {largest:,}; numbers below {MOST_TOKENS:,} fit")
 
 
 def _token_id(preprocessor: TokensInput, *names: str) -> int:

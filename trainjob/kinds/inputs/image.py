@@ -37,7 +37,6 @@ class ImageInput:
     """Brings images to one size and to grey or RGB, and knows how their channels are normalized."""
 
     noun: ClassVar[str] = "image"
-    value_type: ClassVar[pa.DataType] = pa.uint8()
     packs: ClassVar[bool] = False
     values_of_token: ClassVar[int] = 1
 
@@ -60,6 +59,10 @@ class ImageInput:
     @property
     def columns(self) -> list[str]:
         return ["image"]
+
+    @property
+    def value_type(self) -> pa.DataType:
+        return pa.uint8()
 
     @property
     def row_bytes(self) -> int:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import row_number
-from trainjob.kinds.inputs.text import TYPE_BIT, TextInput, cleaned
+from trainjob.kinds.inputs.text import TextInput, cleaned
+from trainjob.kinds.inputs.token_codes import FLAG_BIT, MOST_TOKENS, codes_of, read_codes, stored
 from trainjob.pretrained.tokenizers import cut_share, padded_length
 
 
@@ -31,25 +33,31 @@ class SeparateTexts(TextInput):
         first = [name for name in self.columns if name not in (*self.pair, *self.negative)]
         return [names for names in (first, self.pair, self.negative) if names]
 
+    @cached_property
+    def flag_bits(self) -> int:
+        return (len(self.groups) - 1).bit_length()
+
     def alone(self) -> Self:
         """The input of rows of one text."""
         return replace(self, columns=self.groups[0], pair=[], negative=[])
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
-        """The tokens of each row, list<int32>. Raises DataError for missing columns and undecodable bytes."""
+        """The codes of each row, lists of `value_type`; a flag is the number of a text. Raises DataError for missing
+        columns and undecodable bytes."""
         rows = self._texts(table, where)
         count = len(self.groups)
         texts = [cleaned([text], self.cleaning) for row in rows for text in row]
         tokens = [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts)]
-        values = np.fromiter(itertools.chain.from_iterable(tokens), np.int32)
+        codes = codes_of(itertools.chain.from_iterable(tokens))
         lengths = np.array([len(row) for row in tokens], np.int64).reshape(-1, count)
-        values |= np.repeat(np.tile(np.arange(count, dtype=np.int32), len(rows)), lengths.ravel()) << TYPE_BIT
-        return as_lists(values, lengths.sum(axis=1))
+        codes |= np.repeat(np.tile(np.arange(count, dtype=np.int32), len(rows)), lengths.ravel()) << FLAG_BIT
+        return as_lists(stored(codes, self.token_type, self.flag_bits), lengths.sum(axis=1))
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:
         """ids and mask, of pairs also pair_ids and pair_mask, and of triplets negative_ids and negative_mask, all int64
         [n, `padded_length`]."""
-        types, ids = examples.values >> TYPE_BIT, examples.values & ((1 << TYPE_BIT) - 1)
+        codes = read_codes(examples.values, self.flag_bits)
+        types, ids = codes >> FLAG_BIT, codes & (MOST_TOKENS - 1)
         rows = np.repeat(np.arange(len(examples)), examples.lengths)
         inputs: dict[str, np.ndarray] = {}
         for number, name in enumerate(("", "pair_", "negative_")[: len(self.groups)]):

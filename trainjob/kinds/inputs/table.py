@@ -35,7 +35,6 @@ class TableInput:
     noun: ClassVar[str] = "row"
     packs: ClassVar[bool] = False
     values_of_token: ClassVar[int] = 1
-    value_type: ClassVar[pa.DataType] = pa.float32()
 
     read: list[TableColumn]
 
@@ -52,6 +51,10 @@ class TableInput:
     def cardinalities(self) -> list[int]:
         """The number of categories of each column that has them."""
         return [column.categories.count for column in self.read if column.categories is not None]
+
+    @property
+    def value_type(self) -> pa.DataType:
+        return pa.float32()
 
     @property
     def row_bytes(self) -> int:

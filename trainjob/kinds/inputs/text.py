@@ -4,6 +4,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,6 +21,7 @@ from trainjob.kinds.inputs.cleaning import clean
 from trainjob.kinds.inputs.given import table_of_texts
 from trainjob.kinds.inputs.questions import Question, text_question
 from trainjob.kinds.inputs.text_columns import TextColumns
+from trainjob.kinds.inputs.token_codes import FLAG_BIT, MOST_TOKENS, codes_of, read_codes, stored
 from trainjob.pretrained.tokenizer_check import check_export
 from trainjob.pretrained.tokenizers import (
     CHARACTERS_PER_TOKEN,
@@ -50,10 +52,6 @@ PLAIN_TOKENS = 2_000_000
 FEW_OUTPUTS = 30
 
 
-TYPE_BIT = 24
-"""A prepared token of a pair holds its type above this bit; no vocabulary is as large."""
-
-
 @dataclass(frozen=True)
 class TextInput(TextColumns):
     """Joins a row's text columns, cleans the text and tokenizes it. The tokenizer cuts at `max_length`.
@@ -82,10 +80,15 @@ class TextInput(TextColumns):
     def pad_token_id(self) -> int:
         return pad_token_id(self.tokenizer, self.tokenizer_config)
 
+    @cached_property
+    def flag_bits(self) -> int:
+        """Bits for the types of tokens. Some tokenizers also give their special tokens types, of 2 and more."""
+        return max(self.tokenizer.encode("a", "b").type_ids).bit_length() if self.has_types else 0
+
     @property
     def row_bytes(self) -> int:
         """Memory that a prepared row takes, on average."""
-        return round(self.mean_length * np.int32().itemsize) + 2 * np.int64().itemsize
+        return round(self.mean_length * self.value_bytes) + 2 * np.int64().itemsize
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """The content by which the split identifies rows: the raw text."""
@@ -104,15 +107,17 @@ class TextInput(TextColumns):
         check_export(folder, self.tokenizer, self.tokenizer_config, self.encodable(texts))
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
-        """The tokens of each row, list<int32>. Raises DataError for missing columns and undecodable bytes."""
+        """The codes of each row, lists of `value_type`; a flag is the type of a token. Raises DataError for missing
+        columns and undecodable bytes."""
         texts = [cleaned(each, self.cleaning) for each in self._texts(table, where)]
         encodings = self.tokenizer.encode_batch_fast(self.encodable(texts))
         tokens = [encoding.ids for encoding in encodings]
-        values = np.fromiter(itertools.chain.from_iterable(tokens), np.int32)
+        codes = codes_of(itertools.chain.from_iterable(tokens))
         if self.has_types:
             types = itertools.chain.from_iterable(encoding.type_ids for encoding in encodings)
-            values |= np.fromiter(types, np.int32) << TYPE_BIT
-        return as_lists(values, np.array([len(row) for row in tokens], np.int64))
+            codes |= np.fromiter(types, np.int32) << FLAG_BIT
+        lengths = np.array([len(row) for row in tokens], np.int64)
+        return as_lists(stored(codes, self.token_type, self.flag_bits), lengths)
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:
         """input_ids, attention_mask and, with `has_types`, token_type_ids, all int64 [n, `padded_length`]. A text
@@ -120,12 +125,12 @@ class TextInput(TextColumns):
         lengths = np.maximum(examples.lengths, 1)
         positions = np.arange(padded_length(lengths, self.max_length))
         mask, is_token = positions < lengths[:, None], positions < examples.lengths[:, None]
-        input_ids = np.full(mask.shape, self.pad_token_id, np.int64)
-        input_ids[is_token] = examples.values & ((1 << TYPE_BIT) - 1)
+        input_ids, codes = np.full(mask.shape, self.pad_token_id, np.int64), read_codes(examples.values, self.flag_bits)
+        input_ids[is_token] = codes & (MOST_TOKENS - 1)
         inputs = {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
         if self.has_types:
             inputs["token_type_ids"] = np.zeros_like(input_ids)
-            inputs["token_type_ids"][is_token] = examples.values >> TYPE_BIT
+            inputs["token_type_ids"][is_token] = codes >> FLAG_BIT
         return inputs
 
     def plain(self, rows: Rows) -> list[str]:
@@ -161,6 +166,7 @@ class TextInput(TextColumns):
             "cleaning": self.cleaning.model_dump(by_alias=True),
             "max_length": self.max_length,
             "mean_length": self.mean_length,
+            "token_type": self.token_type,
         }
 
     @classmethod

@@ -1,7 +1,7 @@
 """Inputs that read text columns with a tokenizer."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from trainjob.data.read.rows import ReadTable, SourcePart
 from trainjob.kinds.inputs.given import table_of_texts
 from trainjob.kinds.inputs.questions import Question, text_example, text_question
+from trainjob.kinds.inputs.token_codes import TokenType
 from trainjob.pretrained.tokenizer_check import check_export
 
 
@@ -20,7 +21,6 @@ class TextColumns:
     """The part of `trainjob.kinds.kind.Input` that is the same for all such inputs."""
 
     noun: ClassVar[str] = "text"
-    value_type: ClassVar[pa.DataType] = pa.int32()
 
     columns: list[str]
     max_length: int
@@ -31,6 +31,18 @@ class TextColumns:
     """Set not to pad."""
     tokenizer_config: dict[str, Any]
     """Further settings for transformers."""
+    _: KW_ONLY
+    token_type: TokenType = "int32"
+    """The type of the values of prepared rows. Runs keep the one that they began with; once it was always int32."""
+
+    @property
+    def value_type(self) -> pa.DataType:
+        return pa.from_numpy_dtype(self.token_type)
+
+    @property
+    def value_bytes(self) -> int:
+        """Memory of each value of a prepared row."""
+        return np.dtype(self.token_type).itemsize
 
     @property
     def vocabulary_size(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from trainjob.kinds.inputs.text import (
     text_contents,
     train_wordpiece,
 )
+from trainjob.kinds.inputs.token_codes import token_type_of
 from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, INPUT_NAMES, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
 
 
@@ -81,6 +83,7 @@ def fit_texts(
         assert model.encoder is not None
         DOING.begin("fitting the tokenizer")
         tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
+    negative: dict[str, Any] = {"negative": dataset.text_negative} if dataset.text_negative else {}
     text = input_type(
         columns=columns,
         cleaning=cleaning,
@@ -90,10 +93,14 @@ def fit_texts(
         tokenizer_config=config,
         pair=pair,
         has_types=has_types,
-        **({"negative": dataset.text_negative} if dataset.text_negative else {}),
+        **negative,
     )
     encoded = text.encodable(texts)
-    text = replace(text, mean_length=mean_length(tokenizer, encoded) * len(encoded) / max(len(texts), 1))
+    text = replace(
+        text,
+        mean_length=mean_length(tokenizer, encoded) * len(encoded) / max(len(texts), 1),
+        token_type=token_type_of(tokenizer, text.flag_bits),
+    )
     notes = _numbered_label_notes(train[0], label) if label else []
     return FittedOn(text, division, survey.digest(target), texts, notes)
 

@@ -68,7 +68,7 @@ class SpanInput(TextColumns):
 
     @property
     def row_bytes(self) -> int:
-        return round((4 * self.mean_length + 2) * np.int32().itemsize) + 2 * np.int64().itemsize
+        return round((4 * self.mean_length + 2) * self.value_bytes) + 2 * np.int64().itemsize
 
     def parts(self, found: Sequence[SourcePart], column: str | None, read: ReadTable) -> Sequence[SourcePart]:
         """Lists of tokens are joined, as in training."""
