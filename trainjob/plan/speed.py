@@ -34,7 +34,7 @@ def seconds_per_batch(traced: Traced, threads: int) -> float:
             module = build(model, traced.preprocessor)
         if device.type == "cuda":
             allow_tf32(spec.training.precision)
-            module.to(memory_format=torch.channels_last)
+        module.to(memory_format=torch.channels_last)
         called = to_device_or_shard(module, spec.training, device, on_ray=False)
         dtype = resolve_precision(spec.training.precision, device)
         if device.type == "cpu" and dtype != torch.float32:

@@ -128,7 +128,7 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
         module = build_for(model_here, training, preprocessor, device)
     if device.type == "cuda":
         allow_tf32(training.precision)
-        module.to(memory_format=torch.channels_last)  # faster for convolutions, without effect on others
+    module.to(memory_format=torch.channels_last)  # faster for convolutions, without effect on others
     shard = Shard(rank, workers, training.batch_size, training.seed)
     reporter.starting("waiting for rows")
     data = load_rank_data(job, shard)

@@ -46,7 +46,7 @@ def test_a_saved_network_loads_with_the_same_logits(
     preprocessor, spec = image_preprocessor(8, 8, 3), image_model(**{network: {}}, loss={"binaryCrossEntropy": {}})
     module = build(spec, preprocessor)
     pixels = torch.randint(0, 256, (5, 3, 8, 8), dtype=torch.uint8)
-    module = module.to(memory_format=torch.channels_last)  # as on a GPU
+    module = module.to(memory_format=torch.channels_last)  # as in training
     module(pixel_values=pixels)  # moves the statistics of batch normalization
     save_model(module, preprocessor, tmp_path)
 

@@ -163,7 +163,7 @@ def test_weights_of_a_checkpoint_are_restored(tmp_path: Path):
     saved, other = built(tmp_path / "vit"), built(tmp_path / "vit")
     assert not torch.equal(logits(saved), logits(other))
     expected = logits(saved)
-    saved = saved.to(memory_format=torch.channels_last)  # as on a GPU
+    saved = saved.to(memory_format=torch.channels_last)  # as in training
     carry(saved, other, tmp_path / "checkpoint")
     assert torch.equal(logits(other), expected)
 

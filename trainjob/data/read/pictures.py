@@ -1,10 +1,13 @@
 """Opens images as viewers show them: upright by their EXIF data, transparent parts on white, 16 bits scaled to 8."""
 
 import io
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +40,8 @@ _SWAPS_SIDES = 5
 """The smallest of the EXIF orientations that swap width and height."""
 _MARKS_OF_EXIF = (b"eXIf", b"exif", b"tiff:Orientation")
 """A PNG file without any of these has no orientation. Pillow decodes the whole file to find out."""
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -146,19 +151,42 @@ def pictures(table: pa.Table, where: Callable[[int], str], as_shown: bool = True
 
 def images_of(table: pa.Table) -> Iterable[bytes | np.ndarray]:
     """The images of the column `image`: encoded files, or pixels uint8 [H, W] or [H, W, C]."""
-    column = table["image"]
-    return tensors_of(column) if isinstance(column.type, pa.FixedShapeTensorType) else column.to_pylist()
+    return table["image"].to_pylist() if has_files(table) else tensors_of(table["image"])
+
+
+def has_files(table: pa.Table) -> bool:
+    """Whether the images of a table are encoded files."""
+    return not isinstance(table["image"].type, pa.FixedShapeTensorType)
+
+
+def on_all_cores(work: Callable[[Any, str], _Found], table: pa.Table, where: Callable[[int], str]) -> list[_Found]:
+    """What `work` returns for each of the `images_of` a table and its place, in order; files are shared among threads.
+    Raises the exception of the first image for which there is one."""
+    images = images_of(table)
+    places = map(where, range(len(table)))
+    return list(_threads(os.getpid()).map(work, images, places) if has_files(table) else map(work, images, places))
+
+
+@cache
+def _threads(process: int) -> ThreadPoolExecutor:
+    """A thread for each core of this process, or as many as PyTorch and Ray are told to use; a fork has its own. Pillow
+    releases the interpreter's lock while it decodes and resizes."""
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    return ThreadPoolExecutor(int(threads) if threads.isdecimal() else len(os.sched_getaffinity(0)))
 
 
 def check_pictures(rows: Rows, check: Callable[[Picture], None] = lambda _: None) -> None:
     """Raises RowError for the first image that `check` raises it for or that cannot be decoded. JPEG files are decoded
     at an eighth of their size."""
-    has_files = not isinstance(rows.table["image"].type, pa.FixedShapeTensorType)
-    for picture in pictures(rows.table, rows.where):
+
+    def decode(image: bytes | np.ndarray, where: str) -> None:
+        picture = opened(image, where)
         check(picture)
-        if has_files:
+        if isinstance(image, bytes):
             picture.image.draft(picture.image.mode, (1, 1))
             picture.decoded(picture.channels)
+
+    on_all_cores(decode, rows.table, rows.where)
 
 
 def opened(data: bytes | np.ndarray, where: str, as_shown: bool = True) -> Picture:

@@ -1,17 +1,14 @@
 """Decodes images on all cores, at one size, and keeps them for the next pass over the same rows."""
 
 import hashlib
-import os
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from trainjob.data.read.pictures import Picture, images_of, opened
+from trainjob.data.read.pictures import Picture, has_files, on_all_cores, opened
 from trainjob.data.row_cache import ROW_CACHE
 
 
@@ -67,10 +64,7 @@ class Decoder:
     def _each(
         self, work: Callable[[bytes, str], DecodedImage], table: pa.Table, where: Callable[[int], str]
     ) -> list[DecodedImage]:
-        images = images_of(table)
-        if not isinstance(images, list):  # pixels, of which nothing is to be decoded
-            return [self._decoded(pixels, where(index)) for index, pixels in enumerate(images)]
-        return list(_threads(os.getpid()).map(work, images, map(where, range(len(images)))))
+        return on_all_cores(work if has_files(table) else self._decoded, table, where)
 
     def _fits(self, found: DecodedImage) -> bool:
         return self.channels in (None, found.channels)
@@ -84,10 +78,3 @@ class Decoder:
         self.check(picture)
         image = picture.resized(self.channels or picture.channels, size, self.scaled)
         return DecodedImage(np.asarray(image), picture.marks)
-
-
-@cache
-def _threads(process: int) -> ThreadPoolExecutor:
-    """A thread for each core of this process, or as many as PyTorch and Ray are told to use; a fork has its own."""
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    return ThreadPoolExecutor(int(threads) if threads.isdecimal() else len(os.sched_getaffinity(0)))

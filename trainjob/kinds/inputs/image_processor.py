@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from trainjob.data.read.pictures import Picture, check_pictures, pictures
+from trainjob.data.read.pictures import Picture, check_pictures, on_all_cores, opened
 from trainjob.data.read.rows import Rows
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.inputs.image import ImageInput
@@ -52,11 +52,14 @@ class PretrainedImageInput(ImageInput):
         check_pictures(rows, self._check)
 
     def _pixels(self, table: pa.Table, where: Callable[[int], str]) -> list[np.ndarray]:
-        return [self._processed(picture) for picture in pictures(table, where, self.as_shown)]
+        processor = _loaded(self.processor)
 
-    def _processed(self, picture: Picture) -> np.ndarray:
-        self._check(picture)
-        return _loaded(self.processor).pixels(picture.decoded(3))
+        def processed(image: bytes | np.ndarray, where: str) -> np.ndarray:
+            picture = opened(image, where, self.as_shown)
+            self._check(picture)
+            return processor.pixels(picture.decoded(3))
+
+        return on_all_cores(processed, table, where)
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Also writes, for transformers too, preprocessor_config.json."""
