@@ -11,6 +11,7 @@ import asyncio
 import csv
 import json
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +97,9 @@ def serving(server: str, run: str, folder: Path, body: bytes) -> Generator[tuple
     environment = os.environ | ({"PYTHONPATH": str(folder / "packages")} if server == "LitServe" else {})
     started = time.perf_counter()
     log = (folder / f"{server}.log").open("w")
-    with subprocess.Popen(command(server, run, port, folder), env=environment, stdout=log, stderr=log) as process:
+    with subprocess.Popen(
+        command(server, run, port, folder), env=environment, stdout=log, stderr=log, start_new_session=True
+    ) as process:
         try:
             while not asyncio.run(_answers(port, body)):
                 assert process.poll() is None, (folder / f"{server}.log").read_text()
@@ -104,6 +107,9 @@ def serving(server: str, run: str, folder: Path, body: bytes) -> Generator[tuple
             yield port, time.perf_counter() - started
         finally:
             process.terminate()
+            process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # LitServe's processes stay otherwise, and take CPU
 
 
 async def _answers(port: int, body: bytes) -> bool:

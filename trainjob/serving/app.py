@@ -1,6 +1,7 @@
 """The HTTP API of a model."""
 
 import asyncio
+import gc
 import logging
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -70,6 +71,7 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     @asynccontextmanager
     async def working(_: FastAPI) -> AsyncGenerator[None]:
         work = asyncio.create_task(batches.work())
+        gc.freeze()  # a search for garbage among all that is loaded would stop requests for a sixth of a second
         yield
         work.cancel()
         with suppress(asyncio.CancelledError):
