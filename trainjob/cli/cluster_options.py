@@ -67,7 +67,7 @@ def open_client(context: str | None, namespace: str | None) -> "Client":
     """A client of the cluster that kubectl would use. Raises ClusterError."""
     try:
         from trainjob.cluster.client import Client
-        from trainjob.cluster.connection import connect
+        from trainjob.cluster.kubeconfig import connect
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("kubernetes"):
             raise

@@ -9,7 +9,7 @@ from trainjob.client.folders import started_run
 from trainjob.client.job_state import Cluster, JobState, log_lines, pull, submit, until_success
 from trainjob.client.live import live_display
 from trainjob.client.runs import OnProgress, Run, TrainJobSource
-from trainjob.cluster.connection import connect
+from trainjob.cluster.kubeconfig import connect
 from trainjob.runs.files import Part
 
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
-"""A client of the TrainJobs on a Kubernetes cluster. Only `client` and `connection` need the package kubernetes."""
+"""A client of the TrainJobs on a Kubernetes cluster. Only `client`, `connection` and `kubeconfig`
+need the package kubernetes."""
 
 from trainjob.cluster.errors import (
     ClusterError,

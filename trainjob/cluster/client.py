@@ -9,23 +9,31 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
-from trainjob.api.apply import APPLY
 from trainjob.api.cluster import RESOURCE_NAME, KubernetesObject
-from trainjob.api.names import GROUP, KIND, PLURAL, VERSION
+from trainjob.api.names import GROUP, KIND, VERSION
 from trainjob.api.resources import EVENTS, METADATA, TRAIN_JOBS, Resource
 from trainjob.cluster.connection import TIMEOUT_SECONDS, Connection, NotFound
-from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoSuchJob, NoTrainJobs, Refused
+from trainjob.cluster.errors import (
+    ClusterError,
+    ClusterUnreachable,
+    NoSuchJob,
+    NotPermitted,
+    Refused,
+    Silent,
+)
 from trainjob.cluster.job import Event, Job
 from trainjob.cluster.outage import PASSING, PAUSE_SECONDS, Outage
+from trainjob.cluster.served import resource_of, why_not_served
 
 MANAGER = "trainjob-client"
 """Field manager of this client's changes."""
 
 PAGE = 500
-WATCH_SECONDS = 240
-"""After that the API server ends a watch, and another one begins."""
+WATCH_SECONDS = 20
+"""After that the API server ends a watch, and another one goes on where it ended. One that the API server does not end
+tells that it hangs."""
 _GRACE_SECONDS = 5.0
-"""A watch that has not ended so long after its time is broken."""
+"""How long after its time a watch may end."""
 
 
 class Applied(NamedTuple):
@@ -109,7 +117,9 @@ class Client:
                     else:
                         seen[job.uid] = job.resource_version
                         yield Change([job], set())
-            except ClusterUnreachable:  # as a connection that was silent for long; the next list tells of an outage
+            except Silent as error:
+                outage.bear(error)
+            except ClusterUnreachable:  # as a connection that broke; the next list tells of an outage
                 time.sleep(PAUSE_SECONDS)
 
     def follow(self, job: Job, seconds: float | None = None) -> Iterator[Job]:
@@ -138,7 +148,7 @@ class Client:
     def apply(self, document: Mapping[str, Any]) -> Applied:
         """Creates an object of any kind, or changes it, by server-side apply; without a namespace of its own it goes
         into the client's."""
-        resource, is_namespaced = self._resource(document["apiVersion"], document["kind"])
+        resource, is_namespaced = resource_of(self.connection, document["apiVersion"], document["kind"])
         metadata = document["metadata"]
         namespace = (metadata.get("namespace") or self.namespace) if is_namespaced else None
         group = f".{resource.group}" if resource.group else ""
@@ -147,32 +157,19 @@ class Client:
             before = self.connection.request("GET", resource, namespace, metadata["name"])
         except NotFound:
             before = None
-        if before is not None and "deletionTimestamp" in before["metadata"]:
-            raise Refused(f"{name} is being deleted: wait until it is gone")
+        _check_kept(name, before or {})
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
         try:
-            after = self.connection.request(
-                "PATCH", resource, namespace, metadata["name"], document, query, content_type=APPLY
-            )
+            after, is_new = self.connection.apply(resource, namespace, metadata["name"], document, query)
         except (Refused, NotFound) as error:
             raise Refused(f"{name}: {error}") from None
-        if before is None:
+        _check_kept(name, after)
+        if is_new:
             return Applied(after, name, "created")
-        return Applied(after, name, "unchanged" if _desired(before) == _desired(after) else "configured")
-
-    def _resource(self, api_version: str, kind: str) -> tuple[Resource, bool]:
-        """The API path of a kind, and whether its objects have namespaces."""
-        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-        try:
-            served = self.connection.request("GET", Resource(*root.rsplit("/", 1)), None)["resources"]
-        except NotFound:
-            served = []
-        for each in served:
-            if each["kind"] == kind and "/" not in each["name"]:
-                return Resource(root, each["name"]), each["namespaced"]
-        unknown = Refused(f"the cluster knows no {kind} of {api_version}")
-        is_trainjob = (api_version, kind) == (f"{GROUP}/{VERSION}", KIND)
-        raise self._unknown(unknown) if is_trainjob else unknown
+        if before is None:  # somebody else has created it in the meantime
+            return Applied(after, name, "unchanged" if after["metadata"].get("generation") == 1 else "configured")
+        is_same = _desired(before) == _desired(after)
+        return Applied(after, name, "unchanged" if is_same else "configured")
 
     def suspend(self, job: Job, suspend: bool) -> Job:
         """Suspends or resumes a job."""
@@ -207,7 +204,7 @@ class Client:
         try:
             pages = list(self._pages(TRAIN_JOBS, namespace, timeout, **query))
         except NotFound as error:
-            raise self._unknown(error) from None
+            raise why_not_served(self.connection, error) from None
         kind = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND}  # which the items of a list lack
         return [Job(kind | each) for items, _ in pages for each in items], pages[-1][1]
 
@@ -226,18 +223,32 @@ class Client:
     def _changes(
         self, namespace: str | None, version: str, selector: Mapping[str, str], seconds: float
     ) -> Iterator[tuple[str, KubernetesObject]]:
-        """Yields a watch's events until it ends, after `seconds` at the latest."""
-        limit = max(1, math.ceil(min(seconds, WATCH_SECONDS)))
-        query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": str(limit), **selector}
-        for line in self.connection.lines(TRAIN_JOBS, namespace, query=query, silence=limit + _GRACE_SECONDS):
-            change = json.loads(line)
-            if change["type"] == "ERROR":  # as a rule, the version is too old by now
+        """Yields the events after a version, of one watch after the other, for `seconds` at most. Ends when the
+        jobs must be listed again."""
+        end, is_first = time.monotonic() + seconds, True
+        while (left := end - time.monotonic()) > 0:
+            limit = max(1, math.ceil(min(left, WATCH_SECONDS)))
+            query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": str(limit), **selector}
+            query["allowWatchBookmarks"] = "1"  # of the latest version, from which the next watch goes on
+            try:
+                for line in self.connection.lines(TRAIN_JOBS, namespace, query=query, silence=limit + _GRACE_SECONDS):
+                    change = json.loads(line)
+                    if change["type"] == "ERROR":  # as a rule, the version is too old by now
+                        return
+                    version = change["object"]["metadata"]["resourceVersion"]
+                    if change["type"] != "BOOKMARK":
+                        yield change["type"], change["object"]
+            except json.JSONDecodeError:  # half a line: something between has ended the answer
                 return
-            yield change["type"], change["object"]
+            except NotPermitted:
+                if is_first:
+                    raise
+                return  # an API server that starts refuses what it allows
+            is_first = False
 
     def _not_found(self, error: NotFound, name: str, namespace: str) -> ClusterError:
         if not error.is_object:
-            return self._unknown(error)
+            return why_not_served(self.connection, error)
         message = f"there is no TrainJob {name} in the namespace {namespace}"
         try:
             close = get_close_matches(name, self.names(namespace), 1, 0.6)
@@ -246,29 +257,14 @@ class Client:
         advice = f"did you mean {close[0]}?" if close else f"`trainjob list -n {namespace}` shows all"
         return NoSuchJob(f"{message}; {advice}")
 
-    def _unknown(self, error: ClusterError) -> ClusterError:
-        """Why the cluster does not serve TrainJobs of this version."""
-        try:
-            group = self.connection.request("GET", Resource("/apis", GROUP), None)
-        except NotFound:
-            return NoTrainJobs(
-                f"the cluster {self.connection.url} knows no TrainJobs ({PLURAL}.{GROUP}): install the operator's "
-                "chart there, or choose another context"
-            )
-        except ClusterError:
-            return error
-        versions = [each["groupVersion"] for each in group["versions"]]
-        if f"{GROUP}/{VERSION}" in versions:
-            return error
-        served = ", ".join(versions)
-        return NoTrainJobs(
-            f"the cluster {self.connection.url} has TrainJobs of {served}, and this trainjob knows {GROUP}/{VERSION}: "
-            "install the trainjob of the operator's version"
-        )
-
 
 def _deleted(job: Job) -> NoSuchJob:
     return NoSuchJob(f"the TrainJob {job.name} in the namespace {job.namespace} was deleted")
+
+
+def _check_kept(name: str, document: Mapping[str, Any]) -> None:
+    if "deletionTimestamp" in document.get("metadata", {}):
+        raise Refused(f"{name} is being deleted: wait until it is gone")
 
 
 def _if_run(name: str) -> str:

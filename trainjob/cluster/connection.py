@@ -1,26 +1,20 @@
-"""The connection to a cluster's API server: kubectl's configuration, and requests of plain JSON."""
+"""The connection to a cluster's API server: requests of plain JSON."""
 
-import logging
-import os
 import re
 import socket
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-import yaml
-from kubernetes import config
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.client import ApiClient
 from pydantic_core import from_json
-from urllib3 import Retry
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.response import BaseHTTPResponse
 
 from trainjob.api.apply import APPLY, as_yaml
 from trainjob.api.cluster import RESOURCE_NAME
-from trainjob.api.names import ACCOUNT
 from trainjob.api.resources import PODS, Resource
-from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoCluster, NotPermitted, Refused
+from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NotPermitted, Refused, Silent
 
 TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
@@ -78,7 +72,7 @@ class Connection:
         timeout: float = TIMEOUT_SECONDS,
     ) -> dict[str, Any]:
         """The API server's answer. Raises ClusterError; NotFound if there is no such object."""
-        with self._open(
+        answer = self._open(
             method,
             resource,
             namespace,
@@ -88,9 +82,27 @@ class Connection:
             accept=accept,
             read=timeout,
             query=query or {},
-        ) as response:
+        )
+        return self._document(answer)
+
+    def apply(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        body: Mapping[str, Any],
+        query: Mapping[str, str],
+    ) -> tuple[dict[str, Any], bool]:
+        """The object after a server-side apply, and whether that created it. Raises ClusterError."""
+        answer = self._open(
+            "PATCH", resource, namespace, name, body, content_type=APPLY, read=TIMEOUT_SECONDS, query=query
+        )
+        return self._document(answer), answer.status == 201
+
+    def _document(self, answer: BaseHTTPResponse) -> dict[str, Any]:
+        with answer:
             try:
-                found = from_json(response.data)
+                found = from_json(answer.data)
             except HTTPError as error:
                 raise self._unreachable(error) from None
             except ValueError:
@@ -109,7 +121,7 @@ class Connection:
         silence: float | None,
     ) -> Iterator[bytes]:
         """Yields the lines of a streamed answer as they arrive; the last one may be incomplete. Raises
-        ClusterUnreachable if the connection breaks, or is silent for `silence` seconds."""
+        ClusterUnreachable if the connection breaks; Silent if it is silent for `silence` seconds."""
         with self._open("GET", resource, namespace, name, None, read=silence, query=query or {}) as response:
             rest = b""
             self._streams.add(response)
@@ -118,6 +130,8 @@ class Connection:
                 for piece in response.stream(2**16, decode_content=True):
                     *lines, rest = (rest + piece).split(b"\n")
                     yield from lines
+            except ReadTimeoutError:
+                raise Silent(f"the API server {self.url} has been silent for {silence:g} s") from None
             except HTTPError as error:
                 raise self._unreachable(error) from None
             finally:
@@ -209,77 +223,6 @@ class Connection:
                 return Refused(f"{self.url} answers {status}, and not as Kubernetes does: {message}")
             case _:
                 return Refused(message)
-
-
-def connect(context: str | None = None, namespace: str | None = None) -> Connection:
-    """Connects as kubectl does: to the `context` of the kubeconfig that $KUBECONFIG names, or of ~/.kube/config.
-    Without one, in a pod, it connects to the pod's cluster. The namespace is the context's or the pod's, or else
-    `default`.
-
-    Raises NoCluster, or ClusterError for a namespace that cannot exist.
-    """
-    files = os.environ.get("KUBECONFIG") or "~/.kube/config"
-    configuration = Configuration()
-    configuration.retries = Retry(2, read=0, backoff_factor=0.2)  # of a connection; a request is sent once
-    try:
-        if not any(os.path.exists(os.path.expanduser(file)) for file in files.split(os.pathsep) if file):
-            return _in_cluster(configuration, files, namespace)
-        known, current = _contexts(files)
-        if not known:
-            raise config.ConfigException("it has no contexts")
-        chosen = context or current
-        if chosen not in known:
-            missing = f"context {chosen}" if chosen else "current context, so choose one with --context"
-            raise NoCluster(f"{files} has no {missing}: it has {', '.join(sorted(known))}")
-        with _failures_raised():
-            config.load_kube_config(files, chosen, configuration)
-    except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError) as error:
-        reason = " ".join(str(error).split())
-        raise NoCluster(f"the kubeconfig {files} cannot be used: {reason}; `kubectl config view` shows it") from None
-    return Connection(ApiClient(configuration), namespace or known[chosen].get("namespace") or "default")
-
-
-def _contexts(files: str) -> tuple[dict[str, dict[str, Any]], str]:
-    """The contexts of kubeconfig files by name, and the name of the current one, empty if there is none. As for
-    kubectl, the first file that has something counts; the library would take the last current context."""
-    known: dict[str, dict[str, Any]] = {}
-    current = ""
-    for file in filter(os.path.exists, map(os.path.expanduser, filter(None, files.split(os.pathsep)))):
-        with open(file) as opened:
-            content = yaml.safe_load(opened)
-        if not isinstance(content, dict):
-            raise config.ConfigException(f"{file} is not a mapping")
-        current = current or content.get("current-context") or ""
-        for each in content.get("contexts") or ():
-            known.setdefault(each["name"], each.get("context") or {})
-    return known, current
-
-
-def _in_cluster(configuration: Configuration, files: str, namespace: str | None) -> Connection:
-    try:
-        config.load_incluster_config(configuration)
-    except config.ConfigException:
-        raise NoCluster(f"there is no kubeconfig at {files}: set KUBECONFIG to the file of your cluster") from None
-    own = ACCOUNT / "namespace"
-    return Connection(ApiClient(configuration), namespace or (own.read_text().strip() if own.exists() else "default"))
-
-
-@contextmanager
-def _failures_raised() -> Generator[None]:
-    """Raises ConfigException where the library, after a credential plugin has failed, logs the error and goes on
-    without credentials."""
-
-    def fail(record: logging.LogRecord) -> bool:
-        if record.module == "kube_config":
-            raise config.ConfigException(record.getMessage())
-        return True
-
-    root = logging.getLogger()
-    root.addFilter(fail)
-    try:
-        yield
-    finally:
-        root.removeFilter(fail)
 
 
 def _status_of(answer: bytes) -> dict[str, Any]:

@@ -9,13 +9,16 @@ from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
 from trainjob.api.resources import PODS
 from trainjob.cluster.client import Client
-from trainjob.cluster.connection import NotFound
+from trainjob.cluster.connection import TIMEOUT_SECONDS, NotFound
 from trainjob.cluster.errors import ClusterUnreachable, Refused
 from trainjob.cluster.job import Job
 from trainjob.cluster.outage import PASSING, PAUSE_SECONDS, Outage
 
-SILENCE_SECONDS = 60.0
-"""A connection that is silent for this long may be dead, as after a laptop's sleep, and is replaced."""
+SILENCE_SECONDS = 15.0
+"""A connection that is silent for this long may be dead, as after a laptop's sleep, and is replaced. The user is told
+only where the API server does not answer."""
+ANSWER_SECONDS = 10.0
+"""How long the API server may take to answer before the user is told."""
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 """Seconds, fraction and time zone: containerd writes the node's own zone."""
 
@@ -106,9 +109,9 @@ def _lines_of(client: Client, pod: KubernetesObject, follow: bool, since: int | 
         outage.end()
         position.begin()
         try:
-            more = {} if is_over else {"follow": "true"}
+            more, silence = ({}, TIMEOUT_SECONDS) if is_over else ({"follow": "true"}, SILENCE_SECONDS)
             lines = client.connection.lines(
-                PODS, metadata["namespace"], f"{metadata['name']}/log", query | more, silence=SILENCE_SECONDS
+                PODS, metadata["namespace"], f"{metadata['name']}/log", query | more, silence=silence
             )
             for line in lines:
                 time_and_text = split_time(line)
@@ -154,7 +157,7 @@ def _has_started(pod: KubernetesObject) -> bool:
 
 def _runs(client: Client, metadata: dict[str, Any]) -> bool:
     try:
-        pod = client.connection.request("GET", PODS, metadata["namespace"], metadata["name"])
+        pod = client.connection.request("GET", PODS, metadata["namespace"], metadata["name"], timeout=ANSWER_SECONDS)
     except NotFound:
         return False
     return pod["metadata"]["uid"] == metadata["uid"] and pod.get("status", {}).get("phase") == "Running"

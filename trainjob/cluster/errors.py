@@ -20,6 +20,10 @@ class ClusterUnreachable(ClusterError, TransientError):
     """The API server does not answer, or cannot serve requests at the moment."""
 
 
+class Silent(ClusterUnreachable):
+    """The API server has sent nothing for a while. It may hang, or have nothing to send."""
+
+
 class NoTrainJobs(ClusterError):
     """The cluster does not know TrainJobs, or only those of another version."""
 

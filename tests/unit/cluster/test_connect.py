@@ -12,7 +12,7 @@ import pytest
 
 from trainjob.cluster import ClusterError, NoCluster, NoSuchJob
 from trainjob.cluster.client import Client
-from trainjob.cluster.connection import connect
+from trainjob.cluster.kubeconfig import connect
 
 
 def kubeconfig(folder: Path, **user: Any) -> str:

@@ -13,8 +13,8 @@ import yaml
 
 from trainjob.api.storage import Storage
 from trainjob.cli.doctor import finding_lines
-from trainjob.cluster.connection import connect
 from trainjob.cluster.errors import ClusterUnreachable
+from trainjob.cluster.kubeconfig import connect
 from trainjob.doctor import examination
 from trainjob.doctor.components import missing_fields, numbers
 from trainjob.doctor.findings import Finding, ok, wrong
