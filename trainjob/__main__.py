@@ -8,7 +8,9 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from trainjob.cli.app import main as run
+    from trainjob.cli.output import open_output
 
+    open_output()
     run()
 
 

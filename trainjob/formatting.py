@@ -32,6 +32,11 @@ def percent(share: float) -> str:
     return f"{share:.1%}"
 
 
+def done(percent: float) -> str:
+    """The percentage of a job that is done, as a whole number: 100 at its end alone."""
+    return f"{int(percent)}"
+
+
 def count(number: float) -> str:
     return f"{number:,.0f}"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from trainjob.formatting import plain_number, score
+from trainjob.formatting import done, plain_number, score
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,7 @@ from trainjob.formatting import plain_number, score
 def test_numbers_have_no_exponent_within_reach(value: float, digits: int, sign: str, text: str) -> None:
     assert plain_number(value, digits, sign) == text
     assert score(31_602.2) == "31600"
+
+
+def test_a_job_is_done_at_its_end_alone():
+    assert [done(99.99), done(100.0), done(0.0)] == ["99", "100", "0"]

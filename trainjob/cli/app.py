@@ -1,6 +1,7 @@
 """The `trainjob` command. Each command is a file beside this one and imports what it needs when it runs."""
 
 import atexit
+import errno
 import faulthandler
 import os
 import sys
@@ -26,7 +27,7 @@ from trainjob.cli.init import init
 from trainjob.cli.list import list_
 from trainjob.cli.logs import logs
 from trainjob.cli.merge import merge
-from trainjob.cli.output import say
+from trainjob.cli.output import OutputError, give_up_output, say
 from trainjob.cli.plan import plan
 from trainjob.cli.predict import predict
 from trainjob.cli.pull import pull
@@ -200,9 +201,9 @@ def _end(code: int) -> None:
 
 def main() -> None:
     """Runs the command line. A UserError ends it with its message alone and its exit code, a signal with 128 and the
-    signal's number; a crash of native code tells where it was."""
+    signal's number, output that cannot be written with 1; a crash of native code tells where it was."""
     faulthandler.enable()
-    code = 1  # after a traceback
+    code, unwritten = 1, None  # after a traceback
     atexit.register(lambda: _end(code))  # the first to be registered is called last
     interrupts.handle_signals()
     warnings.showwarning = _show_notice  # pyrefly: ignore[bad-assignment]
@@ -217,4 +218,12 @@ def main() -> None:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
         if code and interrupts.received() is not None:  # typer exits with the same code whatever the signal
             code = interrupts.exit_code()
+    except OutputError as error:
+        unwritten = error
+    given_up = give_up_output()
+    unwritten = unwritten or given_up
+    if unwritten is not None:
+        code = 1
+        if unwritten.errno != errno.EPIPE:  # the reader, such as `head`, has enough
+            say(f"the output cannot be written: {unwritten.strerror}", error=True, colour=typer.colors.RED)
     sys.exit(code)

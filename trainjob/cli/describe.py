@@ -148,7 +148,7 @@ def _duration(status: "TrainJobStatus") -> str:
 
 def _training(job: "Job") -> Iterator[tuple[str, str]]:
     from trainjob.cli.progress import first_of, position, reported, speed, stage_text
-    from trainjob.formatting import score
+    from trainjob.formatting import done, score
 
     training = job.status.training
     if training is None:
@@ -158,7 +158,7 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
         yield "Progress", ", ".join(position(training))
         yield "Speed", ", ".join(speed(training))
     elif training.percent is not None:
-        yield "Progress", f"{training.percent:.0f}%, step {training.step:,}"
+        yield "Progress", f"{done(training.percent)}%, step {training.step:,}"
     if training.tuning is not None:
         best = training.tuning.best
         at_best = f"; best {best.number}: {score(best.value)}" if best is not None else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.cli.output import printable, printable_json
-from trainjob.formatting import score
+from trainjob.formatting import done, score
 
 if TYPE_CHECKING:
     from trainjob.cli.cluster_options import Format
@@ -55,7 +55,7 @@ class JobTable:
             job.name,
             "Deleting" if job.is_being_deleted else status.phase or UNKNOWN,
             status.reason or "",
-            f"{training.percent:.0f}" if training is not None and training.percent is not None else "",
+            done(training.percent) if training is not None and training.percent is not None else "",
             age(training.eta) if training is not None and training.eta is not None and not job.has_ended else "",
             f"{workers.ready}/{workers.desired}" if workers is not None else "",
             str(attempt) if attempt is not None else "",

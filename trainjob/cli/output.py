@@ -1,13 +1,16 @@
 """Printing: names, texts and paths come from data and may contain control characters of terminals."""
 
+import io
 import os
 import re
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
     from rich.console import Console
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -30,6 +33,38 @@ def printable_json(text: str) -> str:
 def say(text: str, error: bool = False, colour: str | None = None) -> None:
     """Prints a line to standard output or, with `error`, to standard error."""
     typer.secho(printable(text), fg=colour, err=error)
+
+
+class OutputError(OSError):
+    """Standard output cannot be written."""
+
+
+class _Output(io.FileIO):
+    def write(self, data: "ReadableBuffer") -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from None
+
+
+def open_output() -> None:
+    """Makes standard output tell its errors from those of files; if it is closed, as by `>&-`, it takes anything."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - before another file gets its number
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        old = sys.stdout
+        binary = io.BufferedWriter(_Output(old.fileno(), "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(binary, old.encoding, old.errors, line_buffering=old.line_buffering)
+
+
+def give_up_output() -> OutputError | None:
+    """Why the rest of standard output cannot be written, if so; then it is dropped."""
+    try:
+        sys.stdout.flush()
+    except OutputError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return error
+    return None
 
 
 def console(**options: Any) -> "Console":

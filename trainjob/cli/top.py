@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainjob.cli.cluster_options import AllNamespaces, Context, Namespace, open_client
 from trainjob.cli.output import console, printable, say
+from trainjob.formatting import done
 
 if TYPE_CHECKING:
     from trainjob.cluster import Job
@@ -86,7 +87,7 @@ def _cells(job: "Job", now: datetime) -> dict[str, str]:
         if gpus := job.spec.get("workers", {}).get("gpus", 0):
             cells["GPUS"] = str(gpus * status.workers.ready)
     if training is not None:
-        cells["PERCENT"] = f"{training.percent:.0f}" if training.percent is not None else ""
+        cells["PERCENT"] = done(training.percent) if training.percent is not None else ""
         cells["STEP"] = f"{training.step:,}" + (f"/{training.steps:,}" if training.steps else "")
         cells["BEST"] = best_metric(job)
         if status.phase == "Running":

@@ -247,3 +247,15 @@ def test_ctrl_c_before_a_command_begins_shows_no_traceback():
     script = f"{press}; from trainjob.cli.app import main; main()"
     done = subprocess.run([sys.executable, "-c", script, "version"], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
+
+
+@pytest.mark.parametrize(("command", "unbuffered"), [("version", ""), ("validate job.yaml", "1"), ("--help", "")])
+def test_output_that_cannot_be_written_shows_no_traceback(job: Path, command: str, unbuffered: str):
+    def ended(redirection: str) -> tuple[int, str]:
+        line = f"PYTHONUNBUFFERED={unbuffered} {shlex.quote(sys.executable)} -m trainjob {command} {redirection}"
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=job.parent, capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    assert ended("> /dev/full") == (1, "the output cannot be written: No space left on device\n")
+    assert ended("| true") == (1, "")
+    assert ended(">&-") == (0, "")
