@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from predictor_runs import finish, make_run
 from ranks import run_on
 from report_runs import Page
+from trainers import Setup, train, without_times
 from trainjob.api import TrainJobSpec
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.data import Fitted, fit, prepare_examples
@@ -250,6 +251,37 @@ def test_a_network_learns_to_put_classes_together(data: Path) -> None:
     assert scores[1].loss < scores[0].loss
 
 
+def setup_of(folder: Path, data: Path) -> Setup:
+    """Three batches an epoch, with checkpoints inside of epochs."""
+    training = {"epochs": 2, "batchSize": 12, "optimizer": {"sgd": {"learningRate": 0.05, "momentum": 0.9}}}
+    spec = TrainJobSpec.model_validate(spec_of(data) | {"training": training, "checkpoints": {"everySteps": 2}})
+    fitted = fit(spec)
+    sets = {name: examples.take(np.arange(30)) for name, examples in prepare_examples(spec, fitted).items()}
+    return Setup(folder, spec, fitted.preprocessor, sets)
+
+
+def test_resumed_training_ends_with_the_same_numbers(data: Path, tmp_path: Path) -> None:
+    whole = setup_of(tmp_path / "whole", data)
+    expected, again = run_on(2, train, whole), whole.elsewhere(tmp_path / "again")
+    run_on(2, train, again, 5)
+    for one, other in zip(run_on(2, train, again), expected, strict=True):
+        assert one.resumed == "epoch-0001-step-00000004"
+        assert all(np.array_equal(one.weights[name], weights) for name, weights in other.weights.items())
+    assert without_times(again.records("epoch")) == without_times(whole.records("epoch"))
+
+
+def test_an_epoch_of_three_then_two_ranks_is_that_of_one(data: Path, tmp_path: Path) -> None:
+    setup = setup_of(tmp_path / "run", data)
+    [whole] = run_on(1, train, setup.elsewhere(tmp_path / "alone"))
+    stopped = run_on(3, train, setup, None, 0.0, (2, 1))
+    assert {each.state.step for each in stopped} == {1}
+    for trained in run_on(2, train, setup):
+        assert trained.resumed == "epoch-0000-step-00000001"
+        assert trained.state.step == whole.state.step == 6
+        for name, weights in whole.weights.items():
+            np.testing.assert_allclose(trained.weights[name], weights, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
 def message_of(folder: Path, rows: str, data: Path, **dataset: Any) -> str:
     (folder / "train.csv").write_text("title,topic\n" + rows)
     spec = spec_of(folder)
@@ -292,7 +324,7 @@ def test_classes_with_one_text_are_told_and_odd_batches_refused(data: Path, tmp_
     spec = TrainJobSpec.model_validate(spec_of(tmp_path))
     target = fit(spec).preprocessor.target
     assert 'a class is called "None" (2 rows)' in target.notes()[0]
-    assert '1 of 14 class has a single text to train on ("lonely" (1 row))' in target.notes()[1]
+    assert '1 of 14 classes has a single text to train on ("lonely" (1 row))' in target.notes()[1]
     assert str(target.in_words()).startswith("14 classes, with so many training rows: topic 0 16, ")
     small = TrainJobSpec.model_validate(spec_of(tmp_path) | {"training": {"batchSize": 2}})
     with pytest.raises(UserError, match=r"spec\.training\.batchSize: .*: at least 4"):

@@ -137,11 +137,11 @@ class SameClass(Vectors):
     def notes(self) -> list[str]:
         notes = label_notes(self.names, self.counts, may_be_lists=False)
         if self.alone:
-            are = "class has" if len(self.alone) == 1 else "classes have"
+            have = "has" if len(self.alone) == 1 else "have"
             some = shown(self.alone, dict(zip(self.names, self.counts, strict=True)))
             notes.append(
-                f"{len(self.alone):,} of {len(self.names):,} {are} a single text to train on ({some}): it is not put "
-                "close to any other, only far from those of other classes"
+                f"{len(self.alone):,} of {len(self.names):,} classes {have} a single text to train on ({some}): it "
+                "is not put close to any other, only far from those of other classes"
             )
         return notes
 
