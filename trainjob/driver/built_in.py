@@ -9,6 +9,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+import pyarrow as pa
+
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
 from trainjob.data.batches.prepare import Loading, bytes_of_sets, prepared_tables
@@ -114,6 +116,7 @@ class BuiltInTraining:
                 with self._preparing(fitted, twice=False):
                     soft_labels = self._soft_labels(fitted, on_ray=False)
                     save_tables(prepared_tables(self.spec, fitted, soft_labels), arrays)
+            pa.default_memory_pool().release_unused()  # of the rows that were read, while the workers need memory
             work = partial(run_worker_job, self._worker_job(fitted, partial(load_arrays, arrays)))
             return self.run_with_retries(partial(workers.run, work)), fitted
 

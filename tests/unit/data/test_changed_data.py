@@ -12,7 +12,7 @@ import pytest
 from data_specs import image_spec, random_images, some_rows, text_spec, write_csv, write_images
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Fitted, check_same_files, check_unchanged, fit
+from trainjob.data import Fitted, check_same_files, check_unchanged, fit, prepare_examples
 from trainjob.data.read.fingerprint import Fingerprint, fingerprints
 from trainjob.errors import DataError, Notice
 from trainjob.storage import Folder
@@ -129,6 +129,20 @@ def test_files_of_a_function(tmp_path: Path) -> None:
     append(path)
     with pytest.raises(DataError, match=r"the data has changed since the run began:\n.*rows\.csv\): bytes .* → "):
         check_same_files(spec, folder)
+
+
+def test_the_second_pass_divides_the_rows_as_the_first_did_and_notices_others(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", ROWS)
+    spec = text_spec(str(path))
+    told, loaded = fit(spec), kept(spec, tmp_path / "kept")
+    first, again = prepare_examples(spec, told), prepare_examples(spec, loaded)  # the first takes what is in memory
+    assert {name: rows.values.tolist() for name, rows in first.items()} == {
+        name: rows.values.tolist() for name, rows in again.items()
+    }
+    fitted = fit(spec)
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
+    with pytest.raises(DataError, match=r"rows.csv has changed while it was read: start the run again"):
+        prepare_examples(spec, fitted)
 
 
 @pytest.mark.parametrize("is_list", [False, True])

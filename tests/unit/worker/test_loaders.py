@@ -9,14 +9,13 @@ import torch
 
 from preprocessors import image_classifier
 from trainjob.data import Examples
+from trainjob.data.ahead import AHEAD, prefetched
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.examples import cut
 from trainjob.data.batches.loaders import (
-    AHEAD,
     BucketSampler,
     Shard,
     memory_windows,
-    prefetched,
     scoring_batches,
     shuffled_cut,
 )

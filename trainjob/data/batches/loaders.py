@@ -7,13 +7,11 @@ number of ranks. Streamed rows are cut by each rank for itself, and every rank s
 Rows that a target compares with others of their stratum are shuffled in small groups; they are never streamed.
 """
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +19,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainjob.data import Preprocessor
+from trainjob.data.ahead import prefetched
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.examples import Examples, cut
 from trainjob.data.batches.groups import in_groups, longest_of_groups
@@ -35,10 +34,6 @@ WINDOW_BATCHES = 64
 """Batches whose rows are sorted together when all rows are in memory."""
 SHUFFLE_BUFFER_BYTES = 256 * 2**20
 EVERY_ROW = 2**62
-AHEAD = 2
-"""Batches prepared ahead of a GPU."""
-
-_Item = TypeVar("_Item")
 
 
 class TrainingBatches(Protocol):
@@ -242,16 +237,6 @@ def ahead(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
     if device.type != "cuda":
         return batches
     return prefetched((batch.without_full_mask().pinned() for batch in batches), partial(torch.cuda.set_device, device))
-
-
-def prefetched(items: Iterator[_Item], begin: Callable[[], None] = lambda: None) -> Generator[_Item]:
-    """The items, up to AHEAD of them prepared by a thread that calls `begin` first. Raises their exceptions here."""
-    end: Any = object()
-    with ThreadPoolExecutor(1, initializer=begin) as thread:
-        waiting = deque(thread.submit(next, items, end) for _ in range(AHEAD))
-        while (item := waiting.popleft().result()) is not end:
-            waiting.append(thread.submit(next, items, end))
-            yield item
 
 
 def memory_windows(examples: Examples, rows: int) -> Iterator[Examples]:

@@ -15,14 +15,15 @@ from trainjob.api import Source, TrainJobSpec
 from trainjob.data.arrays import as_arrow
 from trainjob.data.batches.examples import ROW, Examples
 from trainjob.data.first_pass.fitting import Fitted, usable_rows
-from trainjob.data.first_pass.split import Side, Split
+from trainjob.data.first_pass.split import Side, Split, sides_of
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.read.chunking import Sized, group_parts
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.data.read.source import UNLABELLED, sources_of
 from trainjob.data.read.spec_parts import source_parts
+from trainjob.data.row_cache import ROW_CACHE
 from trainjob.doing import DOING, ROWS
-from trainjob.errors import UserError
+from trainjob.errors import DataError, UserError
 
 if TYPE_CHECKING:
     from ray.data import DataContext, Dataset
@@ -67,21 +68,32 @@ def labelled(
 
 
 def _labelled_sides(
-    parts: Iterable[SourcePart], fitted: Fitted, sides: Sequence[Side | None], besides: Sequence[str] = ()
+    parts: Iterable[SourcePart],
+    fitted: Fitted,
+    wanted: Sequence[Side | None],
+    besides: Sequence[str] = (),
+    known: np.ndarray | None = None,
 ) -> Iterator[dict[Side | None, tuple[Rows, np.ndarray | None]]]:
-    """The usable raw rows on each of these sides of the split, None for all rows, and their labels."""
-    preprocessor = fitted.preprocessor
+    """The usable raw rows on each of these sides of the split, None for all rows, and their labels. `known`, bool [n],
+    tells which rows of these parts train, where the first pass has told."""
+    preprocessor, first = fitted.preprocessor, 0
     for rows, labels in usable_rows(parts, fitted, fitted.on_bad_row, besides):
-        if fitted.split is None or None in sides:
-            yield dict.fromkeys(sides, (rows, labels))
+        if fitted.split is None or None in wanted:
+            yield dict.fromkeys(wanted, (rows, labels))
             continue
-        strata = preprocessor.target.strata(labels, len(rows.table))
-        kept = fitted.split.sides(preprocessor.input.contents(rows.table, rows.where), strata)
+        if known is None:
+            strata = preprocessor.target.strata(labels, len(rows.table))
+            kept = fitted.split.sides(preprocessor.input.contents(rows.table, rows.where), strata)
+        else:
+            kept = sides_of(known[first : first + len(rows.table)])
+            first += len(rows.table)
         yield {
             side: (rows.take(kept[side]), None if labels is None else labels[kept[side]])
-            for side in sides
+            for side in wanted
             if side is not None
         }
+    if known is not None and first != len(known):
+        raise DataError(f"{next(iter(parts)).uri} has changed while it was read: start the run again")
 
 
 def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Rows, np.ndarray | None]]:
@@ -113,7 +125,8 @@ def prepared_tables(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = 
         wanted = {each: side for each, side in sides.items() if each != UNLABELLED and not (train and each == "train")}
         if not wanted:
             continue
-        for rows_by_side in _labelled_sides(source_parts(spec, source), fitted, list(wanted.values())):
+        known = ROW_CACHE.take(fitted.rows_key) if None not in sides.values() else None
+        for rows_by_side in _labelled_sides(source_parts(spec, source), fitted, list(wanted.values()), known=known):
             for each, side in wanted.items():
                 yield each, prepared(*rows_by_side[side], fitted.preprocessor)
 

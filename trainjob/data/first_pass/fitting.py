@@ -1,7 +1,7 @@
 """The first pass over the rows: split and preprocessor, fitted on the training part alone."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -21,6 +21,7 @@ from trainjob.data.read.fingerprint import Fingerprint, changes_of, fingerprints
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, leave_out, refuse
 from trainjob.data.read.source import UNLABELLED, sources_of
 from trainjob.data.read.spec_parts import parts_by_set
+from trainjob.data.row_cache import ROW_CACHE
 from trainjob.errors import Alarm, DataError, notify
 from trainjob.kinds.registry import load_kind
 from trainjob.pretrained.remote_model import local_model
@@ -52,6 +53,11 @@ class Fitted:
     """Beginnings of some training texts, by which the exported tokenizer is compared; empty for images."""
     drops: bool = False
     """Whether there are rows that cannot be used, which each pass leaves out."""
+
+    @property
+    def rows_key(self) -> Hashable:
+        """The key of `ROW_CACHE` for bool [n]: which rows of the training source, in its order, train."""
+        return "is_training", self.contents["train"], None if self.split is None else tuple(self.split.thresholds)
 
     @property
     def on_bad_row(self) -> OnBadRow:
@@ -135,6 +141,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
             begin_reading(sets.values())
             found = kind.fit(spec.dataset, model.kind, sets["train"], spec.training.seed, mapped, bad["train"])
         fitted = _fitted(spec, found, sources)
+        ROW_CACHE.put(fitted.rows_key, found.division.is_training, found.division.is_training.nbytes)
         keys = found.division.sets
         rows["train"] = len(found.division.is_training)
         begin_reading(parts for name, parts in sets.items() if name != "train")
@@ -221,14 +228,19 @@ def check_unchanged(spec: TrainJobSpec, before: Fitted, mapped: Mapper = one_by_
 
 
 def usable_rows(
-    some: Iterable[SourcePart], fitted: Fitted, on_bad: OnBadRow, besides: Sequence[str] = ()
+    some: Iterable[SourcePart],
+    fitted: Fitted,
+    on_bad: OnBadRow,
+    besides: Sequence[str] = (),
+    on_unreadable: OnBadRow | None = None,
 ) -> Iterator[tuple[Rows, np.ndarray | None]]:
     """The usable rows and their labels [n, ...], None where they have none; `on_bad` is called with the error of each
-    other row. `besides` are further columns to read.
+    other row, but a thread that reads ahead calls `on_unreadable`, where it is given, with those of rows that cannot be
+    read. `besides` are further columns to read.
 
     If `on_bad` is `refuse`, `Input.check` is left out, because `Input.transform` raises the same errors.
     """
-    for rows in read_all(some, list(dict.fromkeys([*fitted.columns, *besides])), on_bad):
+    for rows in read_all(some, list(dict.fromkeys([*fitted.columns, *besides])), on_unreadable or on_bad):
         labels = None
         if fitted.label is not None:
             rows, labels = fitted.preprocessor.target.read(rows, fitted.label, on_bad)
@@ -251,9 +263,11 @@ def _keys_of_set(parts: list[SourcePart], fitted: Fitted, seed: int, mapped: Map
 
 
 def _keys(parts: list[SourcePart], fitted: Fitted, seed: int) -> tuple[Keys, BadRows]:
-    bad = BadRows()
-    keys = joined(_keys_of(rows, labels, fitted, seed) for rows, labels in usable_rows(parts, fitted, bad.add))
-    return keys, bad
+    unreadable, bad = BadRows(), BadRows()
+    usable = usable_rows(parts, fitted, bad.add, on_unreadable=unreadable.add)
+    keys = joined(_keys_of(rows, labels, fitted, seed) for rows, labels in usable)
+    unreadable.merge(bad)
+    return keys, unreadable
 
 
 def _keys_of(rows: Rows, labels: np.ndarray | None, fitted: Fitted, seed: int) -> Keys:

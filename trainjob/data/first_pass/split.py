@@ -44,8 +44,12 @@ class Split:
 
     def sides(self, contents: list[bytes], strata: np.ndarray) -> dict[Side, np.ndarray]:
         """Indices of the rows on each side."""
-        is_validation = self.is_validation(hashes(contents, self.seed), strata)
-        return {"train": np.flatnonzero(~is_validation), "validation": np.flatnonzero(is_validation)}
+        return sides_of(~self.is_validation(hashes(contents, self.seed), strata))
+
+
+def sides_of(is_training: np.ndarray) -> dict[Side, np.ndarray]:
+    """Indices of the rows on each side, of bool [n]."""
+    return {"train": np.flatnonzero(is_training), "validation": np.flatnonzero(~is_training)}
 
 
 def fit_split(

@@ -170,11 +170,12 @@ class _ScannedTask(Generic[T]):
 def _scan_parts(task: tuple[list[SourcePart], int], plan: ScanPlan[T]) -> _ScannedTask[T]:
     """The rows of some parts; none with a hash below the task's floor gets into the sample."""
     parts, floor = task
-    sample, reader, bad = Sample[T](plan.sampled, floor), deepcopy(plan.labels), BadRows()
+    sample, reader = Sample[T](plan.sampled, floor), deepcopy(plan.labels)
+    unreadable, bad = BadRows(), BadRows()  # the first are found by the thread that reads ahead
     hashes, marks = [np.empty(0, np.uint64)], [np.empty(0, np.uint8)]
     labels, unusable = list[np.ndarray | None](), list[np.ndarray | None]()
     for part in parts:
-        for rows in read_part(part, plan.columns, bad.add):
+        for rows in read_part(part, plan.columns, unreadable.add):
             rows, own = reader.read(rows, bad.add)
             if plan.check is not None:
                 sound = sound_rows(rows, plan.check, bad.add)
@@ -190,7 +191,8 @@ def _scan_parts(task: tuple[list[SourcePart], int], plan: ScanPlan[T]) -> _Scann
     found = Survey(
         joined_labels(labels), np.concatenate(hashes), np.concatenate(marks), sample.pruned(), joined_labels(unusable)
     )
-    return _ScannedTask(reader, found, bad)
+    unreadable.merge(bad)
+    return _ScannedTask(reader, found, unreadable)
 
 
 def take_survey(

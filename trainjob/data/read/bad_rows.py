@@ -91,10 +91,11 @@ def _line(name: str, kind: Kind, counted: bool) -> str:
 
 def sound_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:
     """Indices of the rows that pass `check`; `on_bad` is called with the RowError of each other row."""
-    return np.array(list(_sound(rows, np.arange(len(rows.table)), check, on_bad)), int)
+    sound = _sound(rows, np.arange(len(rows.table)), check, on_bad)
+    return np.concatenate([np.empty(0, int), *sound])
 
 
-def _sound(rows: Rows, indices: np.ndarray, check: Callable[[Rows], object], on_bad: OnBadRow) -> Iterator[int]:
+def _sound(rows: Rows, indices: np.ndarray, check: Callable[[Rows], object], on_bad: OnBadRow) -> Iterator[np.ndarray]:
     """Those of the `indices` whose rows pass. Where not all do, they are checked in smaller groups, because a check of
     many rows at once may cost little more than that of one."""
     try:
@@ -106,7 +107,7 @@ def _sound(rows: Rows, indices: np.ndarray, check: Callable[[Rows], object], on_
         for group in np.array_split(indices, min(len(indices), _GROUPS)):
             yield from _sound(rows, group, check, on_bad)
     else:
-        yield from indices.tolist()
+        yield indices
 
 
 def bad_rows_error(

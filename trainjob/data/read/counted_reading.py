@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from trainjob.data.ahead import prefetched
 from trainjob.data.read.archives import is_zip
 from trainjob.data.read.chunking import Result, Sized
 from trainjob.data.read.image_tables import ListedImages
@@ -20,9 +21,9 @@ def begin_reading(sets: Iterable[Sequence[SourcePart]]) -> None:
 
 
 def read_part(part: SourcePart, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
-    """The rows of a part, counted."""
+    """The rows of a part, counted. A thread, which also calls `on_bad`, reads the next ones ahead."""
     start = DOING.now.done
-    for rows in part.read(columns, on_bad):
+    for rows in prefetched(part.read(columns, on_bad)):
         yield rows
         if DOING.now.unit == ROWS:
             DOING.add(len(rows.table))

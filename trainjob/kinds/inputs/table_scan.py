@@ -90,11 +90,11 @@ def scan_typed(
 
     def scan(rows: Rows) -> ScannedRows[SampledRow]:
         contents = joined_cells([cells_of(rows, name) for name in names])
-        is_empty = np.array([not content.strip(BETWEEN.encode()) for content in contents], bool)
-        answers = [cells_of(rows, name) for name in label_columns]
+        is_empty = np.array([len(content) < len(names) for content in contents], bool)  # only separators
+        answers = [cells_of(rows, name).to_pylist() for name in label_columns]
         return ScannedRows(
             hashes(contents, seed),
-            lambda index: (contents[index], [each[index].as_py() for each in answers]),
+            lambda index: (contents[index], [each[index] for each in answers]),
             (~is_empty).astype(np.uint8),
         )
 
