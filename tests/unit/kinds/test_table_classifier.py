@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -25,7 +26,8 @@ from trainjob.cli.app import app
 from trainjob.data import Fitted, fit, load_preprocessor, prepare_examples
 from trainjob.data.batches.examples import Examples
 from trainjob.errors import DataError, Notice, UserError
-from trainjob.kinds.inputs.leaks import tells
+from trainjob.kinds.inputs.column_types import begins_with_zero_and_digit
+from trainjob.kinds.inputs.leaks import Answers, tells
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.models import build, load_model, save_model
 from trainjob.models.objective import of_members
@@ -191,10 +193,14 @@ def test_columns_that_must_be_asked_about_are_refused(tmp_path: Path) -> None:
     file = write_customers(tmp_path / "rows.csv", age={number: f"{number},5" for number in range(200)})
     with pytest.raises(DataError, match=r'"age" holds numbers in a spelling that is not read, such as 1,234\.50'):
         fit(spec_of(file))
-    for spelling in ("${}", "{} €", "{}%", "3.{}.2026"):
+    for spelling in ("${}", "{} €", "{}%", "3.{}.2026", "3/{}/2026", "2026/3/{}", "{}-Mar-2026", "{}-03-2026 10:30"):
         write_customers(file, age={number: spelling.format(10 + number % 3) for number in range(200)})
         with pytest.raises(DataError, match=r'"age" holds numbers .* or dates such as 31\.12\.2026'):
             fit(spec_of(file))
+    mixed = ("2026-03-{}", "{}.03.2026", "03/{}/2026")
+    write_customers(file, age={number: mixed[number % 3].format(10 + number % 13) for number in range(200)})
+    with pytest.raises(DataError, match=r'"age" holds numbers .* or dates such as'):
+        fit(spec_of(file))
     file.write_text("a,a,label\n1,2,x\n3,4,y\n")
     with pytest.raises(DataError, match='has 2 columns "a": rename all but one'):
         fit(spec_of(file))
@@ -344,7 +350,7 @@ def test_a_column_that_tells_the_label_is_named(tmp_path: Path, leak: str) -> No
 
 def test_a_number_that_is_the_label_in_another_unit_tells_it() -> None:
     meters = np.random.default_rng(0).normal(0, 10, 100)
-    labels = pa.array([f"{value:.17g}" for value in meters])
+    labels = Answers.of(pa.array([f"{value:.17g}" for value in meters]))
     assert tells(pa.array([f"{100 * value + 3:.17g}" for value in meters]), labels)
     assert not tells(pa.array([f"{100 * value + number % 2:.17g}" for number, value in enumerate(meters)]), labels)
     assert not tells(pa.array([None, *[f"{value:.17g}" for value in meters[1:]]], pa.string()), labels)
@@ -360,6 +366,33 @@ def test_a_code_without_its_zeros_is_not_taken_for_a_rare_category(tmp_path: Pat
         predictor.predict([row, row | {"city": 1003}])
     with pytest.warns(Notice, match='column "city": 2115 is not a category, but 02115 is: write codes with'):
         predictor.predict(pa.Table.from_pylist([{**row, "city": "2115"}]))
+
+
+def test_a_long_number_that_has_lost_digits_is_not_taken_for_a_rare_category(tmp_path: Path) -> None:
+    cities = {number: str(2**60 + 3 * (number % 3)) for number in range(200)}
+    predictor = Predictor.load(
+        make_run(tmp_path / "run", document_of(write_customers(tmp_path / "rows.csv", city=cities)))
+    )
+    row = {"age": 30, "income": 1, "city": 2**60 + 3, "member": "yes", "since": "2020-01-15"}
+    assert len(predictor.predict([row])) == 1
+    lost = r'row 1: column "city": 1.1529\d+e\+18 is not a category, but 115\d+ is: give it as text, with all'
+    with pytest.raises(UserError, match=lost):
+        predictor.predict([row | {"city": float(2**60 + 3)}])
+    for value in ([1, 2], {"a": 1}):
+        with pytest.raises(UserError, match=r'row 1: column "city": a cell is one value, not a (list|dict)'):
+            predictor.predict([row | {"city": value}])
+    twice = pd.concat([pd.DataFrame([row]), pd.DataFrame([row])[["age"]]], axis=1)
+    with pytest.raises(UserError, match="the rows do not form a table: Duplicate column names"):
+        predictor.predict(twice)
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_texts_that_begin_like_codes_are_found(offset: int) -> None:
+    begins = {"00": True, "-01": True, "+00.": True, "0.5": False, "-0.5": False, "0": False, "": False, "+0": False}
+    begins |= {"0a": False, "é00": False, "007": True, "10": False, "--01": False, "1": False}
+    found = begins_with_zero_and_digit(pa.array([*begins, None])[offset:])
+    assert found.tolist() == [*begins.values(), False][offset:]
+    assert not len(begins_with_zero_and_digit(pa.array([], pa.string())))
 
 
 def test_categories_that_look_alike_are_told_in_training_and_in_predictions(tmp_path: Path) -> None:

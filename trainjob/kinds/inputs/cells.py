@@ -26,6 +26,8 @@ MISSING = (
 )
 """Cells without a value, in any case of letters, in columns of numbers, dates and flags."""
 TRUE, FALSE = ("true", "t", "yes", "y", "on", "1", "1.0"), ("false", "f", "no", "n", "off", "0", "0.0")
+EXACT = 2**53
+"""The first whole number whose successor is the same float64."""
 SECONDS_OF_A_DAY = 86_400
 FEW_CELLS = 16
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|infinity|nan(\(\w*\))?)$"

@@ -16,7 +16,7 @@ from trainjob.data.first_pass.survey import LabelReader, Survey, T, Translation
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, leave_out
 from trainjob.errors import DataError
-from trainjob.kinds.inputs.cells import Read, as_categories, as_days, as_flags, as_numbers, cells_of, read_cells
+from trainjob.kinds.inputs.cells import EXACT, Read, as_categories, as_days, as_flags, as_numbers, cells_of, read_cells
 from trainjob.kinds.target import Target
 
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
@@ -28,10 +28,17 @@ FEW_WORDS = 20
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
 _CODE, _WHOLE = r"^[+-]?0\d+(\.\d*)?$", r"^[+-]?\d+$"
-EXACT = 2**53
-"""The first whole number whose successor is the same float64."""
 _DIGIT_NEAR_START = r"(?s)^.{0,3}\d"
-_LOOKS_LIKE_NUMBER = r"^[^\pL]{0,3}\d[\d.,' ]*[.,]\d+[^\pL]{0,3}$|^[+-]?\p{Sc} ?\d+$|^[+-]?\d+ ?[\p{Sc}%]$"
+_MONTHS = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_LOOKS_LIKE_NUMBER = "|".join(
+    (
+        r"^[^\pL]{0,3}\d[\d.,' ]*[.,]\d+[^\pL]{0,3}$",
+        r"^[+-]?\p{Sc} ?\d+$",
+        r"^[+-]?\d+ ?[\p{Sc}%]$",
+        r"^(\d{1,2}[/.-]\d{1,2}[/.-](\d{4}|\d\d)|\d{4}[/.]\d{1,2}[/.]\d{1,2})([ T]\d.*)?$",
+        rf"^\d{{1,2}}[ .-]+{_MONTHS}[ .-]+\d{{2,4}}([ T]\d.*)?$",
+    )
+)
 
 
 @dataclass
@@ -46,7 +53,7 @@ class Found:
     dates: int = 0
     flags: int = 0
     like_numbers: int = 0
-    """Cells such as 1.234,50, $ 12.50, 3 € and 31.12.2026, which cannot be read."""
+    """Cells such as 1.234,50, $ 12.50, 3 €, 31.12.2026 and 12/31/2026, which cannot be read."""
     has_codes: bool = False
     """Whether a number begins with a zero, as postal codes do, or is whole and too large to be told from others."""
     words: set[str] | None = field(default_factory=set[str])
@@ -117,10 +124,10 @@ class Found:
             return ("ignore", "numbers the rows") if is_count and self.cells > FEW_WORDS else ("number", "")
         if self.dates >= SHARE * known:
             return "date", ""
-        if self.numbers + self.like_numbers >= SHARE * known and not self.has_codes:
+        if max(self.numbers, self.dates) + self.like_numbers >= SHARE * known and not self.has_codes:
             raise DataError(
                 f'the column "{name}" holds numbers in a spelling that is not read, such as 1,234.50 or 12,5 or $3, '
-                "or dates such as 31.12.2026: write them as 1234.50 and 2026-12-31, or set "
+                "or dates such as 31.12.2026 or 12/31/2026: write them as 1234.50 and 2026-12-31, or set "
                 f"dataset.columns to {{{name}: category}} or {{{name}: ignore}}"
             )
         if self.words is None or len(self.words) > max(FEW_WORDS, known / 2):
@@ -130,10 +137,27 @@ class Found:
 
 def _has_codes(cells: pa.Array, numbers: np.ndarray) -> bool:
     """Whether some of the cells are codes. `numbers` float64 [n] are those of all cells."""
-    if pc.any(pc.match_substring_regex(cells, _CODE)).as_py():
+    candidates = begins_with_zero_and_digit(cells)
+    if candidates.any() and pc.any(pc.match_substring_regex(cells.filter(pa.array(candidates)), _CODE)).as_py():
         return True
     is_large = np.isfinite(numbers) & (np.abs(numbers) >= EXACT)
     return bool(is_large.any() and _has_large_whole_number(cells))
+
+
+def begins_with_zero_and_digit(cells: pa.Array) -> np.ndarray:
+    """Whether each cell does, after a sign if it has one, bool [n]: much quicker than a regular expression."""
+    _, offsets, content = cells.buffers()
+    ends = np.frombuffer(offsets or bytes(4), np.int32)[cells.offset : cells.offset + len(cells) + 1]
+    characters = np.frombuffer(content or b"", np.uint8)
+    found, starts = np.zeros(len(cells), bool), ends[:-1]
+    for signs in (0, 1):
+        long = np.flatnonzero(np.diff(ends) >= signs + 2)
+        at = starts[long] + signs
+        is_code = (characters[at] == ord("0")) & (characters[at + 1] - ord("0") < 10)
+        if signs:
+            is_code &= np.isin(characters[at - 1], [ord("+"), ord("-")])
+        found[long] |= is_code
+    return found
 
 
 def _has_large_whole_number(cells: pa.Array) -> bool:

@@ -72,5 +72,5 @@ def as_arrow_table(make: Callable[[], pa.Table]) -> pa.Table:
     """The result of `make`. Raises UserError if Arrow rejects the rows."""
     try:
         return make()
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+    except (pa.ArrowException, OverflowError, ValueError) as error:
         raise UserError(f"the rows do not form a table: {error}") from None

@@ -1,10 +1,13 @@
 """Finds columns that hold the label in other words."""
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 import pyarrow as pa
 
 from trainjob.data.arrays import as_numpy
-from trainjob.kinds.inputs.cells import as_categories, as_numbers
+from trainjob.kinds.inputs.cells import Read, as_categories, as_numbers
 
 FEWEST_ROWS = 20
 ROWS_OF_A_VALUE = 2
@@ -13,19 +16,32 @@ TOLERANCE = 1e-9
 """The largest error of a line through numbers that counts as exact, in standard deviations of the labels."""
 
 
-def tells(cells: pa.Array, labels: pa.Array) -> bool:
+@dataclass(frozen=True)
+class Answers:
+    """The labels of some rows, read once for all columns."""
+
+    classes: pa.DictionaryArray
+    numbers: Read
+
+    @classmethod
+    def of(cls, labels: pa.Array) -> Self:
+        return cls(as_categories(labels).dictionary_encode("encode"), as_numbers(labels))
+
+
+def tells(cells: pa.Array, answers: Answers) -> bool:
     """Whether the cells of a column alone tell the labels of the same rows: each value always has the same label, or a
     line leads from one number to the other."""
-    names, answers = as_categories(cells), as_categories(labels)
-    values, classes = names.dictionary_encode("encode"), answers.dictionary_encode("encode")
+    if len(cells) < FEWEST_ROWS:
+        return False
+    values, classes = as_categories(cells).dictionary_encode("encode"), answers.classes
     count = len(values.dictionary)
-    if len(values) < FEWEST_ROWS or count < 2:
+    if count < 2:
         return False
     if count * ROWS_OF_A_VALUE <= len(values):
         pairs = as_numpy(values.indices).astype(np.int64) * len(classes.dictionary) + as_numpy(classes.indices)
         if len(np.unique(pairs)) == count:
             return True
-    y, no_label = as_numbers(labels)
+    y, no_label = answers.numbers
     if no_label.any():
         return False
     x, no_number = as_numbers(cells)

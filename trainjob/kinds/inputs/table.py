@@ -130,14 +130,19 @@ class TableInput:
                     f"{where(index)} has no {' and no '.join(missing)}; the model takes {listed(self.columns)}"
                 )
         table = as_arrow_table(
-            lambda: pa.table({name: pa.array([_text(row[name]) for row in rows], pa.string()) for name in self.columns})
+            lambda: pa.table(
+                {
+                    name: pa.array([_text(row[name], name, where(i)) for i, row in enumerate(rows)], pa.string())
+                    for name in self.columns
+                }
+            )
         )
         for column in self.read:
             if column.categories is None:
                 continue
             cells = as_categories(_cells(table, column.name, where))
-            for cell, name in column.categories.without_zeros(column.categories.unknown(cells)).items():
-                at, advice = cells.index(cell).as_py(), "give it as text, with its zeros"
+            for cell, name in column.categories.without_digits(column.categories.unknown(cells)).items():
+                at, advice = cells.index(cell).as_py(), "give it as text, with all its digits"
                 raise UserError(
                     f'{where(at)}: column "{column.name}": {cell} is not a category, but {name} is: {advice}'
                 )
@@ -198,6 +203,8 @@ def _cells(table: pa.Table, name: str, where: Callable[[int], str]) -> pa.Array:
     return trimmed(as_text(table[name], name, where))
 
 
-def _text(value: Any) -> str | None:
-    """A cell that a Python user gives, as CSV files have it."""
+def _text(value: Any, name: str, where: str) -> str | None:
+    """A cell that a Python user gives, as CSV files have it. Raises UserError for one of several values."""
+    if isinstance(value, (Mapping, list, tuple, set)):
+        raise UserError(f'{where}: column "{name}": a cell is one value, not a {type(value).__name__}')
     return None if value is None or value != value else str(value)

@@ -1,5 +1,6 @@
 """Columns of a table as the numbers that a network takes, fitted on training rows."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pyarrow.compute
 from trainjob.api.dataset import ColumnType
 from trainjob.data.read.rows import row_number
 from trainjob.errors import RowError, notify
-from trainjob.kinds.inputs.cells import READERS, as_categories
+from trainjob.kinds.inputs.cells import EXACT, READERS, as_categories
 from trainjob.kinds.look_alikes import visible
 
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
@@ -23,6 +24,8 @@ BINS = 48
 """A number is embedded piece by piece between so many quantiles of the training rows."""
 MOST_CATEGORIES = 1000
 """The most frequent values of a column; the others count as one."""
+_ROUNDED = re.compile(r"\d(\.\d+)?e\+\d+")
+"""A long whole number, as a float64 is written."""
 _NOUNS = {"number": "a number", "date": "a date in ISO 8601, such as 2026-11-28", "flag": "a flag, such as yes or no"}
 
 
@@ -93,9 +96,15 @@ class Categories:
         """The different cells that are not a category."""
         return set(pc.unique(cells).drop_null().to_pylist()).difference(self.names)
 
-    def without_zeros(self, unknown: set[str]) -> dict[str, str]:
-        """Maps each cell that lacks the leading zeros of a category to this category, such as 1003 to 01003."""
-        return {cell: self._codes[cell] for cell in unknown if cell in self._codes}
+    def without_digits(self, unknown: set[str]) -> dict[str, str]:
+        """Maps each cell that lacks digits of a category to this category: leading zeros, such as 1003 to 01003, or the
+        last ones of a long number, such as 1.152921504606847e+18 to 1152921504606846979."""
+        found = {cell: self._codes[cell] for cell in unknown if cell in self._codes}
+        if not self._long_numbers:
+            return found
+        rounded = {cell: float(cell) for cell in unknown if _ROUNDED.fullmatch(cell)}
+        near = self._long_numbers
+        return found | {cell: near[number] for cell, number in rounded.items() if number in near}
 
     def look_alike(self, unknown: set[str]) -> tuple[str, str] | None:
         """The first cell that differs from a category in case, blanks or invisible characters alone; the category."""
@@ -106,6 +115,11 @@ class Categories:
     def _codes(self) -> dict[str, str]:
         """The categories that are digits after zeros, by these digits."""
         return {name.lstrip("0"): name for name in self.names if name.startswith("0") and name.isdecimal()}
+
+    @cached_property
+    def _long_numbers(self) -> dict[float, str]:
+        """The categories that are whole numbers too long for a float64, by the one nearest to each."""
+        return {float(name): name for name in self.names if name.isdecimal() and int(name) >= EXACT}
 
     @cached_property
     def _by_look(self) -> dict[str, str]:
@@ -154,8 +168,10 @@ class TableColumn:
         if self.categories is not None:
             categories = as_categories(cells)
             unknown = self.categories.unknown(categories)
-            for cell, name in self.categories.without_zeros(unknown).items():
-                notify(f'column "{self.name}": {cell} is not a category, but {name} is: write codes with their zeros')
+            for cell, name in self.categories.without_digits(unknown).items():
+                notify(
+                    f'column "{self.name}": {cell} is not a category, but {name} is: write codes with all their digits'
+                )
             if found := self.categories.look_alike(unknown):
                 notify(f'column "{self.name}": "{found[0]}" is not a category, but "{found[1]}" is: write it like that')
             return [self.categories.transform(categories)]

@@ -15,7 +15,7 @@ from trainjob.data.read.rows import SourcePart, check_columns, is_bytes
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, listed
 from trainjob.kinds.inputs.cells import as_categories
-from trainjob.kinds.inputs.leaks import tells
+from trainjob.kinds.inputs.leaks import Answers, tells
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.inputs.table_columns import MOST_CATEGORIES, TableColumn
 from trainjob.kinds.inputs.table_scan import (
@@ -67,10 +67,11 @@ def fit_table(
         scanned = scan_typed(types, [], dataset, labels, train, seed, mapped)
     bad.merge(scanned.bad)
     told = [f' "{name}"' for name in dataset.labels] if dataset.labels else [""]
+    answered = [Answers.of(each) for each in answers]
     telling = [
         (name, label)
         for name, each in zip(names, cells, strict=True)
-        for label, of_rows in zip(told, answers, strict=True)
+        for label, of_rows in zip(told, answered, strict=True)
         if tells(each, of_rows)
     ]
     table = TableInput([column for column in columns if column is not None])
