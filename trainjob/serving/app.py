@@ -71,7 +71,7 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     @asynccontextmanager
     async def working(_: FastAPI) -> AsyncGenerator[None]:
         work = asyncio.create_task(batches.work())
-        gc.freeze()  # a search for garbage among all that is loaded would stop requests for a sixth of a second
+        gc.freeze()  # a search for garbage among all that is loaded would stop requests for 0.14 s
         yield
         work.cancel()
         with suppress(asyncio.CancelledError):
