@@ -5,7 +5,7 @@ from math import ceil
 from trainjob.api.baselines import Baselines
 from trainjob.api.training import Constant, Optimizer, Scheduler, Training, WarmUp
 from trainjob.api.trainjob import TrainJob, TrainJobSpec
-from trainjob.kinds.classifier import SCORES_OF_LABELS, SEVERAL_LABELS_LOSS
+from trainjob.kinds.classifier import SEVERAL_LABELS_LOSS
 from trainjob.kinds.model import KindSpec, Model
 
 BATCH_SIZE = 32
@@ -32,7 +32,7 @@ def usual_baselines(model: Model) -> Baselines | None:
 
 def _with_loss(spec: TrainJobSpec) -> Model:
     has_labels = spec.dataset is not None and spec.dataset.labels is not None
-    if not has_labels or spec.model.facts.scores != SCORES_OF_LABELS:
+    if not has_labels or not spec.model.facts.takes_several_labels:
         return spec.model
     classifier = spec.model.kind.model_copy(update={"loss": SEVERAL_LABELS_LOSS})
     return spec.model.model_copy(update={spec.model.chosen: classifier})

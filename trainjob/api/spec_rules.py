@@ -10,7 +10,7 @@ from trainjob.api.expressions import Expression, any_of, escaped, given, number,
 from trainjob.api.tracking import Tracker
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Step, candidates, steps_to
 from trainjob.kinds import KINDS, kinds_with
-from trainjob.kinds.classifier import ONE_CLASS_LOSS, SCORES_OF_LABELS
+from trainjob.kinds.classifier import ONE_CLASS_LOSS
 from trainjob.kinds.facts import WHY_NOT, Ability, Facts
 from trainjob.kinds.text_network import Encoder
 
@@ -79,7 +79,7 @@ def _rules_of_kind(kind: Facts) -> Iterator[SpecRule]:
         *most, last = kind.formats
         message = f"must be {', '.join(most)} or {last} for {name}"
         yield SpecRule("dataset.train.format", message, others | unset | fits)
-    if kind.scores == SCORES_OF_LABELS:
+    if kind.takes_several_labels:
         message = f"must not be crossEntropy with dataset.labels: {ONE_CLASS_LOSS}"
         yield SpecRule(f"{name}.loss", message, ~given("dataset?.labels") | ~given(f"{name}?.loss?.crossEntropy"))
     if kind.metrics:

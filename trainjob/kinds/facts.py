@@ -61,6 +61,9 @@ class Facts:
     not_tuned: tuple[str, ...] = ()
     """Its fields that cannot be tuned: all trials share the prepared rows, and defaults that depend on a field are
     chosen once."""
+    takes_several_labels: bool = False
+    """Whether a row may have any number of labels, each of which it has or has not: `dataset.labels` names columns of 0
+    and 1."""
     compares_rows: bool = False
     """Whether the loss of a row depends on the other rows of its batch, which is then not divided into smaller ones."""
     reads_pairs: bool = False

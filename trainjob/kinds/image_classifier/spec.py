@@ -16,6 +16,7 @@ class ImageClassifier(ImageNetwork, Classifier):
         noun="classifier of images",
         hub_task="image-classification",
         scores=SCORES_OF_LABELS,
+        takes_several_labels=True,
         needs_dataset=True,
         formats=(),
         columns=Columns(allowed=("image", "label", "labels"), required={}),

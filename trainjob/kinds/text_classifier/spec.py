@@ -16,6 +16,7 @@ class TextClassifier(TextNetwork, Classifier):
         noun="classifier of texts",
         hub_task="text-classification",
         scores=SCORES_OF_LABELS,
+        takes_several_labels=True,
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(
