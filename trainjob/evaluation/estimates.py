@@ -3,7 +3,6 @@
 Intervals hold 95 % of SAMPLES bootstrap samples of the rows.
 """
 
-from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import ClassVar, Literal, Protocol
 
@@ -31,31 +30,34 @@ class Estimate(StrictModel):
         return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
 
 
-class ScoreEstimates(StrictModel, ABC):
+class Compared(StrictModel):
+    """Estimates by score. By one of the scores, models are compared."""
+
+    main_field: ClassVar[str]
+    """The field of that score."""
+
+    @property
+    def main(self) -> Estimate:
+        """The estimate of that score."""
+        return getattr(self, self.main_field)
+
+
+class ScoreEstimates(Compared):
     """Estimates of the scores of a model or a baseline; each field of a subclass is an `Estimate`."""
 
     headings: ClassVar[tuple[str, ...]]
     """The names of the scores, in the order of the fields."""
-    main: ClassVar[str]
+    main_name: ClassVar[str]
     """The name of the score by which models are compared."""
-
-    @property
-    @abstractmethod
-    def main_value(self) -> float:
-        """The value of that score."""
 
     def cells(self) -> tuple[str, ...]:
         """Each score in words."""
         return tuple(getattr(self, name).in_words() for name in type(self).model_fields)
 
 
-class Lead(StrictModel, ABC):
-    """How much better the first model is than the second on the same rows."""
-
-    @property
-    @abstractmethod
-    def main(self) -> Estimate:
-        """The difference in the score by which models are compared, positive where the first is better."""
+class Lead(Compared):
+    """How much better the first model is than the second on the same rows. Differences are positive where the first is
+    better."""
 
     @property
     def verdict(self) -> "Verdict":

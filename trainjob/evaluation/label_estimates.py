@@ -16,7 +16,8 @@ class LabelEstimates(ScoreEstimates):
     """Estimates of such a model's scores. A label's F1 is 0 where no row has it, in truth or by prediction."""
 
     headings: ClassVar[tuple[str, ...]] = ("F1, macro average", "F1, micro average", "All labels right")
-    main: ClassVar[str] = "F1"
+    main_name: ClassVar[str] = "F1"
+    main_field: ClassVar[str] = "f1"
 
     f1: Estimate
     """F1, the mean over labels."""
@@ -25,14 +26,12 @@ class LabelEstimates(ScoreEstimates):
     accuracy: Estimate
     """Fraction of rows all of whose labels are right."""
 
-    @property
-    def main_value(self) -> float:
-        return self.f1.value
-
 
 class LabelLead(Lead):
     """How much better the first model is than the second on the same rows. The intervals hold 0 where fewer than
     FEWEST_ROWS rows tell the two apart."""
+
+    main_field: ClassVar[str] = "f1"
 
     f1: Estimate
     """Difference in F1, the mean over labels."""
@@ -40,10 +39,6 @@ class LabelLead(Lead):
     """Difference in F1 of all labels of all rows together."""
     accuracy: Estimate
     """Difference in the fraction of rows all of whose labels are right."""
-
-    @property
-    def main(self) -> Estimate:
-        return self.f1
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ class NumberEstimates(ScoreEstimates):
     """Estimates of a regressor's scores."""
 
     headings: ClassVar[tuple[str, ...]] = ("RMSE", "MAE", "R²", "Spearman")
-    main: ClassVar[str] = "RMSE"
+    main_name: ClassVar[str] = "RMSE"
+    main_field: ClassVar[str] = "rmse"
 
     rmse: Estimate
     """Root of the mean squared error, in the unit of the labels."""
@@ -30,22 +31,16 @@ class NumberEstimates(ScoreEstimates):
     spearman: Estimate
     """Spearman's rank correlation; 0 where all predictions or all labels are equal."""
 
-    @property
-    def main_value(self) -> float:
-        return self.rmse.value
-
 
 class NumberLead(Lead):
     """How much smaller the errors of the first regressor are than those of the second on the same rows."""
+
+    main_field: ClassVar[str] = "rmse"
 
     rmse: Estimate
     """RMSE of the second one minus that of the first."""
     mae: Estimate
     """MAE of the second one minus that of the first."""
-
-    @property
-    def main(self) -> Estimate:
-        return self.rmse
 
 
 @dataclass(frozen=True)

@@ -25,21 +25,20 @@ class ClassEstimates(ScoreEstimates):
     """Estimates of a classifier's scores."""
 
     headings: ClassVar[tuple[str, ...]] = ("Accuracy", "F1, macro average")
-    main: ClassVar[str] = "F1"
+    main_name: ClassVar[str] = "F1"
+    main_field: ClassVar[str] = "f1"
 
     accuracy: Estimate
     """Fraction of rows for which the right class is predicted."""
     f1: Estimate
     """F1, the mean over classes."""
 
-    @property
-    def main_value(self) -> float:
-        return self.f1.value
-
 
 class ClassLead(Lead):
     """How much better the first classifier is than the second on the same rows. The intervals hold 0 where fewer than
     FEWEST_ROWS rows tell the two apart."""
+
+    main_field: ClassVar[str] = "f1"
 
     accuracy: Estimate
     """Difference in accuracy."""
@@ -52,10 +51,6 @@ class ClassLead(Lead):
     p: float
     """McNemar's exact test of the accuracies: how probable it is that chance alone divides these rows at least so
     unevenly."""
-
-    @property
-    def main(self) -> Estimate:
-        return self.f1
 
 
 @dataclass(frozen=True)

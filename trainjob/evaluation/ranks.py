@@ -21,7 +21,8 @@ class RankEstimates(ScoreEstimates):
     """Estimates of an embedder's scores."""
 
     headings: ClassVar[tuple[str, ...]] = ("MRR", "recall@1", "recall@10")
-    main: ClassVar[str] = "MRR"
+    main_name: ClassVar[str] = "MRR"
+    main_field: ClassVar[str] = "mrr"
 
     mrr: Estimate
     """Mean of 1 / rank."""
@@ -30,22 +31,16 @@ class RankEstimates(ScoreEstimates):
     recall_at_10: Estimate
     """Fraction of rows whose text is among the first 10."""
 
-    @property
-    def main_value(self) -> float:
-        return self.mrr.value
-
 
 class RankLead(Lead):
     """How much better the first embedder ranks the same rows than the second."""
+
+    main_field: ClassVar[str] = "mrr"
 
     mrr: Estimate
     """Difference in MRR."""
     recall_at_10: Estimate
     """Difference in recall@10."""
-
-    @property
-    def main(self) -> Estimate:
-        return self.mrr
 
 
 @dataclass(frozen=True)

@@ -22,29 +22,24 @@ class SeveralNumbersEstimates(ScoreEstimates):
     """Estimates of the scores of a regressor with several columns."""
 
     headings: ClassVar[tuple[str, ...]] = ("Mean R²", "Mean Spearman")
-    main: ClassVar[str] = "mean R²"
+    main_name: ClassVar[str] = "mean R²"
+    main_field: ClassVar[str] = "r2"
 
     r2: Estimate
     """The mean of the columns' coefficients of determination."""
     spearman: Estimate
     """The mean of the columns' rank correlations."""
 
-    @property
-    def main_value(self) -> float:
-        return self.r2.value
-
 
 class SeveralNumbersLead(Lead):
     """How much better the first regressor is than the second on the same rows."""
+
+    main_field: ClassVar[str] = "r2"
 
     r2: Estimate
     """Difference in R², the mean of the columns."""
     spearman: Estimate
     """Difference in Spearman's correlation, the mean of the columns."""
-
-    @property
-    def main(self) -> Estimate:
-        return self.r2
 
 
 @dataclass(frozen=True)

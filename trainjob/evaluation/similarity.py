@@ -14,30 +14,25 @@ class SimilarityEstimates(ScoreEstimates):
     """Estimates of the agreement of cosines with scores."""
 
     headings: ClassVar[tuple[str, ...]] = ("Spearman", "Pearson")
-    main: ClassVar[str] = "Spearman"
+    main_name: ClassVar[str] = "Spearman"
+    main_field: ClassVar[str] = "spearman"
 
     spearman: Estimate
     """Spearman's rank correlation of cosine and score; 0 where all cosines or all scores are equal."""
     pearson: Estimate
     """Pearson's correlation of cosine and score."""
 
-    @property
-    def main_value(self) -> float:
-        return self.spearman.value
-
 
 class SimilarityLead(Lead):
     """How much better the cosines of the first embedder agree with the scores of the same pairs than those of the
     second."""
 
+    main_field: ClassVar[str] = "spearman"
+
     spearman: Estimate
     """Difference in Spearman's correlation."""
     pearson: Estimate
     """Difference in Pearson's correlation."""
-
-    @property
-    def main(self) -> Estimate:
-        return self.spearman
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ class SpanEstimates(ScoreEstimates):
     """Estimates of the scores of found spans, over all types (micro-averaged)."""
 
     headings: ClassVar[tuple[str, ...]] = ("F1", "Precision", "Recall", "Partial F1")
-    main: ClassVar[str] = "F1"
+    main_name: ClassVar[str] = "F1"
+    main_field: ClassVar[str] = "f1"
 
     f1: Estimate
     """Harmonic mean of precision and recall."""
@@ -32,22 +33,16 @@ class SpanEstimates(ScoreEstimates):
     partial_f1: Estimate
     """F1 where an overlap with a true span of the type counts half."""
 
-    @property
-    def main_value(self) -> float:
-        return self.f1.value
-
 
 class SpanLead(Lead):
     """How much better the first model finds spans than the second in the same texts."""
+
+    main_field: ClassVar[str] = "f1"
 
     f1: Estimate
     """F1 of the first one minus that of the second."""
     partial_f1: Estimate
     """Partial F1 of the first one minus that of the second."""
-
-    @property
-    def main(self) -> Estimate:
-        return self.f1
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ RULE = "better or worse where the whole interval of the lead lies on one side of
 def headings(comparison: Comparison) -> tuple[str, ...]:
     """The headings of `comparison_table`."""
     model = comparison.model
-    return ("Model", *model.headings, f"Lead of the model in {model.main}", "The model is")
+    return ("Model", *model.headings, f"Lead of the model in {model.main_name}", "The model is")
 
 
 def comparison_table(comparison: Comparison) -> list[tuple[str, ...]]:
@@ -50,10 +50,10 @@ def better_baseline(comparison: Comparison) -> BetterBaseline | None:
     name = min(found, key=lambda name: found[name].main.value)
     by, rows = _reversed(found[name].main).in_words(), f"{count(comparison.rows)} {comparison.set_name} rows"
     if clear:
-        said = f"Prefer {name} to this model: its {comparison.model.main} is better by {by} on {rows}."
+        said = f"Prefer {name} to this model: its {comparison.model.main_name} is better by {by} on {rows}."
     else:
         said = (
-            f"{name} scored better than this model: its {comparison.model.main} is better by {by} on {rows}. The "
+            f"{name} scored better than this model: its {comparison.model.main_name} is better by {by} on {rows}. The "
             f"interval includes 0, so it may be chance."
         )
     is_kept = any(each.variant for each in comparison.baselines if each.name == name)
@@ -137,7 +137,7 @@ def in_brief(baseline: Baseline) -> str:
         difference = f"no clear difference from the model's: {ahead.in_words('+.4f')}"
     else:
         difference = f"the model is {verdict} by {ahead.in_words()}"
-    return f"{baseline.standing.main} {baseline.standing.main_value:.4f}; {difference}"
+    return f"{baseline.standing.main_name} {baseline.standing.main.value:.4f}; {difference}"
 
 
 def _reversed(lead: Estimate) -> Estimate:

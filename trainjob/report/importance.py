@@ -34,14 +34,14 @@ def importance_view(comparison: Comparison) -> ImportanceView | None:
     found, model = comparison.importance, comparison.model
     if found is None:
         return None
-    headings = ("Column", f"{model.main}, worse by")
+    headings = ("Column", f"{model.main_name}, worse by")
     if found.error:
         return ImportanceView(headings, [], [], [f"The importance of the columns was not computed: {found.error}."])
     drawn = f", drawn at random of {count(comparison.of_rows)}" if found.rows < comparison.of_rows else ""
     how = (
-        f"How much worse {model.main} becomes when the cells of one column are shuffled: the mean of {found.repeats} "
-        f"shuffles, on {count(found.rows)} {comparison.set_name} rows{drawn}; in brackets the mean of their 95 % "
-        "bootstrap intervals."
+        f"How much worse {model.main_name} becomes when the cells of one column are shuffled: the mean of "
+        f"{found.repeats} shuffles, on {count(found.rows)} {comparison.set_name} rows{drawn}; in brackets the mean of "
+        "their 95 % bootstrap intervals."
     )
     lines = [(each.column, each.drop.in_words("+.4f")) for each in found.columns]
     return ImportanceView(headings, lines, [_picture(found.columns[:MOST_DRAWN], model)], [how, CORRELATED])
@@ -62,7 +62,7 @@ def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Picture:
         axes.spines[["left", "bottom"]].set_color(GRID)
         axes.tick_params(colors=INK, length=0)
         svg = inline_svg(figure, "importance")
-    title = f"How much worse {model.main} becomes when a column is shuffled: the {len(columns)} most important"
+    title = f"How much worse {model.main_name} becomes when a column is shuffled: the {len(columns)} most important"
     values = "; ".join(f"{each.column}: {each.drop.in_words('+.4f')}" for each in columns)
     return Picture(title, svg, f"{values}.")
 

@@ -145,7 +145,7 @@ def test_the_model_answers_single_texts_and_is_compared_with_tfidf(data: Path) -
     [baseline] = compare_with_baselines(read_contents(run).job, run, ["tfidf"]).baselines
     assert baseline.error == ""
     assert baseline.standing is not None
-    assert baseline.standing.main_value > 0.9, "the scores count the words that both texts have"
+    assert baseline.standing.main.value > 0.9, "the scores count the words that both texts have"
     page = Page(render(run))
     assert page.tables["overall"][0] == ["Set", "Pairs", "Spearman", "Pearson", "Loss"]
     assert "Which pairs are off most" in page.text

@@ -298,7 +298,7 @@ def test_the_report_shows_types_and_confident_mistakes(data: Path, tmp_path: Pat
     found = compare_with_baselines(job, run, ["knownStrings"])
     assert found.baselines[0].error == ""
     assert found.baselines[0].standing is not None
-    assert found.baselines[0].standing.main_value == 1.0
+    assert found.baselines[0].standing.main.value == 1.0
     page = Page(render(run))
     assert [line[0] for line in page.tables["types-test"]] == ["Type", "city", "person"]
     assert "The most confident mistakes" in page.text
