@@ -1,21 +1,16 @@
 """TabM (Gorishniy et al., 2024), the network of the kinds of model for tables."""
 
 import warnings
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import safetensors.torch
 import torch
 from rtdl_num_embeddings import PiecewiseLinearEmbeddings
 from tabm import TabM
 
-from trainjob.api import StrictModel
 from trainjob.kinds.inputs.table import TableInput
 
 if TYPE_CHECKING:
     from trainjob.kinds.table_network import TabM as Settings
-
-_Config = TypeVar("_Config", bound=StrictModel)
 
 
 def build_tabm(settings: "Settings", dropout: float, table: TableInput, width: int) -> TabM:
@@ -46,22 +41,3 @@ def _embeddings(levels: list[list[float]], size: int) -> PiecewiseLinearEmbeddin
         warnings.filterwarnings("ignore", ".*only one bin", UserWarning)  # of flags
         bins = [torch.tensor(each) for each in levels]
         return PiecewiseLinearEmbeddings(bins, size, activation=False, version="B").to(device)
-
-
-class SavedTabM(Generic[_Config]):
-    """A Trainable with TabM as its network and the content of its config.json."""
-
-    network: TabM
-    config: _Config
-
-    def save(self, folder: Path) -> None:
-        weights = {name: weight.contiguous() for name, weight in self.network.state_dict().items()}
-        safetensors.torch.save_file(weights, folder / "model.safetensors")
-        self.save_config(folder)
-
-    def save_config(self, folder: Path) -> None:
-        (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
-
-
-def load_weights(network: TabM, folder: Path) -> None:
-    network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import safetensors.torch
 import torch
 from pydantic import Field, TypeAdapter
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.augmentation import augment
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.models.classifier import Classifier, problem_type
+from trainjob.models.config_format import SavedByConfig
 
 LARGEST_MAP = 8
 """Feature maps with more cells in height or width are averaged to this many before the hidden layer."""
@@ -90,7 +90,7 @@ class Normalization(nn.Module):
         return images
 
 
-class ImageClassifier(Classifier[nn.Sequential]):
+class ImageClassifier(SavedByConfig[AnyConfig], Classifier[nn.Sequential]):
     """The network that `config` describes, on images that it first has to `normalize`."""
 
     def __init__(self, config: AnyConfig, normalize: Normalization) -> None:
@@ -104,14 +104,6 @@ class ImageClassifier(Classifier[nn.Sequential]):
     def forward(self, pixel_values: Tensor) -> Tensor:
         """Pixels, uint8 [n, channels, height, width], to logits float32 [n, C]."""
         return self.network(self.normalize(pixel_values)).float()
-
-    def save(self, folder: Path) -> None:
-        weights = {name: weight.contiguous() for name, weight in self.network.state_dict().items()}
-        safetensors.torch.save_file(weights, folder / "model.safetensors")
-        self.save_config(folder)
-
-    def save_config(self, folder: Path) -> None:
-        (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
 
 
 def build(config: AnyConfig, images: ImageInput) -> ImageClassifier:
@@ -131,7 +123,7 @@ def load(folder: Path, images: ImageInput) -> ImageClassifier:
     """The network that is saved in `folder`."""
     config = _CONFIG.validate_json((folder / "config.json").read_bytes())
     module = ImageClassifier(config, Normalization(images))
-    module.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
+    module.load_weights(folder)
     return module
 
 

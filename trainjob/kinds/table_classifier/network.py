@@ -12,9 +12,10 @@ from torch.nn import functional
 from trainjob.api import StrictModel
 from trainjob.api import TableClassifier as Spec
 from trainjob.kinds.inputs.table import TableInput
-from trainjob.kinds.tabm import SavedTabM, build_tabm, load_weights
+from trainjob.kinds.tabm import build_tabm
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import Classifier, problem_type
+from trainjob.models.config_format import SavedByConfig
 
 MODEL_TYPE = "trainjob-table-classifier"
 
@@ -30,7 +31,7 @@ class TableConfig(StrictModel):
     """Class names in the order of the logits."""
 
 
-class TableClassifier(SavedTabM[TableConfig], Classifier[TabM]):
+class TableClassifier(SavedByConfig[TableConfig], Classifier[TabM]):
     """The network that `config` describes."""
 
     def __init__(self, config: TableConfig, table: TableInput) -> None:
@@ -64,5 +65,5 @@ def load(folder: Path, table: TableInput) -> TableClassifier:
     """The table classifier that is saved in `folder`."""
     config = TableConfig.model_validate_json((folder / "config.json").read_bytes())
     module = TableClassifier(config, table)
-    load_weights(module.network, folder)
+    module.load_weights(folder)
     return module

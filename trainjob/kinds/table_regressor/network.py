@@ -10,7 +10,8 @@ from torch import Tensor
 from trainjob.api import StrictModel
 from trainjob.api import TableRegressor as Spec
 from trainjob.kinds.inputs.table import TableInput
-from trainjob.kinds.tabm import SavedTabM, build_tabm, load_weights
+from trainjob.kinds.tabm import build_tabm
+from trainjob.models.config_format import SavedByConfig
 from trainjob.models.trainable import Trainable
 
 MODEL_TYPE = "trainjob-table-regressor"
@@ -27,7 +28,7 @@ class TableConfig(StrictModel):
     """Numbers of each row; earlier versions did not write it."""
 
 
-class TableRegressor(SavedTabM[TableConfig], Trainable[TabM]):
+class TableRegressor(SavedByConfig[TableConfig], Trainable[TabM]):
     """The network that `config` describes."""
 
     def __init__(self, config: TableConfig, table: TableInput) -> None:
@@ -51,5 +52,5 @@ def load(folder: Path, table: TableInput) -> TableRegressor:
     """The table regressor that is saved in `folder`."""
     config = TableConfig.model_validate_json((folder / "config.json").read_bytes())
     module = TableRegressor(config, table)
-    load_weights(module.network, folder)
+    module.load_weights(folder)
     return module
