@@ -33,8 +33,7 @@ class WorkerError(Exception):
 
     @classmethod
     def died(cls, rank: int, why: str, log: str) -> Self:
-        """The error for a worker whose process ended unexpectedly. It has the time 0, so that it counts as the earliest
-        one."""
+        """The error for a worker whose process ended unexpectedly."""
         return cls(rank, _DIED, why, log, time=0.0)
 
     def __str__(self) -> str:
@@ -42,9 +41,15 @@ class WorkerError(Exception):
 
 
 def first_failure(errors: list[Exception]) -> Exception:
-    """The earliest error: when one worker dies, the others fail because of it. An error that is not transient, such as
-    a mistake of the user's, comes before all transient ones."""
-    return min(errors, key=lambda error: (is_transient(error), error.time if isinstance(error, WorkerError) else 0.0))
+    """The error to report when one worker fails and the others fail because of it. An error that is not transient, such
+    as a mistake of the user's, comes before all others; the death of a worker before connections lost to it; otherwise
+    the earliest comes first."""
+    return min(errors, key=_order)
+
+
+def _order(error: Exception) -> tuple[bool, bool, float]:
+    is_death = isinstance(error, WorkerError) and error.exception == _DIED
+    return is_transient(error), not is_death, error.time if isinstance(error, WorkerError) else 0.0
 
 
 def worker_error(rank: int, error: Exception) -> Exception:
