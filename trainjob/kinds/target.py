@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from trainjob.kinds.reply import Reply
     from trainjob.models.objective import Objective
 
+_NO_BASELINE = "this kind of model has no such baseline"
+
 
 class Guesses(NamedTuple):
     """The predictions of a baseline."""
@@ -147,7 +149,7 @@ class Target(Protocol):
 
     def constant(self, rows: int) -> "Guesses":
         """A baseline that looks at no row: the most frequent class or the mean, as often as there are `rows`."""
-        raise ValueError("there are no baselines for this kind of model")
+        raise ValueError(_NO_BASELINE)
 
     def linear(
         self, features: Any, labels: "np.ndarray", held: Any, held_labels: "np.ndarray | None" = None
@@ -155,12 +157,12 @@ class Target(Protocol):
         """A baseline that is linear in the features [n, f] of the training rows, whose labels are [n, ...]: its
         predictions for the rows with the features `held` [m, f]. Both may be sparse matrices of SciPy. `held_labels`
         tell an embedder which of these rows have a text in common."""
-        raise ValueError("there are no baselines for this kind of model")
+        raise ValueError(_NO_BASELINE)
 
     @property
     def tree_objective(self) -> dict[str, Any]:
         """The objective of LightGBM that fits this target. Raises ValueError where there is none."""
-        raise ValueError("there are no baselines for this kind of model")
+        raise ValueError(_NO_BASELINE)
 
     def tree_labels(self, labels: "np.ndarray") -> "list[np.ndarray]":
         """The labels [n] that each of LightGBM's models learns, of these [n, ...]."""
@@ -169,11 +171,11 @@ class Target(Protocol):
     def tree_outputs(self, predicted: "list[np.ndarray]") -> "np.ndarray":
         """Outputs as a network has them, float64 [n, width], of the predictions of each of these models with this
         objective: [n], or [n, classes]."""
-        raise ValueError("there are no baselines for this kind of model")
+        raise ValueError(_NO_BASELINE)
 
     def boosted(self, outputs: "np.ndarray") -> "Guesses":
         """The predictions of trees with these outputs, float64 [n, width]."""
-        raise ValueError("there are no baselines for this kind of model")
+        raise ValueError(_NO_BASELINE)
 
     def decoded(self, predictions: "pa.Table") -> "pa.Table":
         """The predictions of `Objective.predictions` as they are stored: with names instead of indices."""

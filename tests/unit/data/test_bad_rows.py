@@ -323,7 +323,7 @@ def test_completions_that_leave_too_few_rows(tmp_path: Path) -> None:
     rows = [{"a": f"question {number}", "b": ""} for number in range(9)] + [{"a": "x", "b": "y"}]
     said = refusal(causal_spec(write_jsonl(tmp_path / "rows.jsonl", rows), prompt="a", completion="b", **DROP))
     assert '9 rows: "b" is empty' in said
-    assert "the set has one row: too few to set some aside for validation" in said
+    assert "has one row: too few to set some aside for validation" in said
 
 
 def test_completions_that_are_empty_or_too_long(tmp_path: Path) -> None:

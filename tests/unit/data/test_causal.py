@@ -74,7 +74,7 @@ def test_a_share_of_the_texts_is_set_aside_and_the_rest_packed(tmp_path: Path):
 
 
 def test_texts_that_are_all_equal_cannot_be_split(tmp_path: Path):
-    with pytest.raises(DataError, match="the set has 4 rows, all equal: too few to set some aside for validation"):
+    with pytest.raises(DataError, match="has 4 rows, all equal: too few to set some aside for validation"):
         fit(_spec(tmp_path, ["same"] * 4))
 
 

@@ -251,14 +251,21 @@ def rows_counted(usable: int, unusable: int = 0) -> str:
     return "one row" if usable == 1 else f"{usable:,} rows, all equal"
 
 
+TOO_FEW = "too few to set some aside for validation"
+
+
+def fewest_rows(dataset: Dataset) -> int:
+    """The number of different rows that are needed: one to train on, and one that may be set aside for validation."""
+    return 1 if dataset.validation.fraction is None else 2
+
+
 def refuse_too_few(hashes: np.ndarray, dataset: Dataset) -> None:
     """Raises DataError where too few different rows, with these hashes uint64 [n], are there to set some aside for
     validation."""
-    needed = 1 if dataset.validation.fraction is None else 2
-    if distinct_rows(hashes, np.zeros(len(hashes), np.int64), 1)[0] < needed:
+    if distinct_rows(hashes, np.zeros(len(hashes), np.int64), 1)[0] < fewest_rows(dataset):
         raise TooFewRows(
-            f"{listed(dataset.train.all_uris)} has {rows_counted(len(hashes))}: too few to set some aside for "
-            "validation; add rows, or give dataset.validation.uri"
+            f"{listed(dataset.train.all_uris)} has {rows_counted(len(hashes))}: {TOO_FEW}; add rows, or give "
+            "dataset.validation.uri"
         )
 
 

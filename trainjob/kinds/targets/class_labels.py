@@ -7,7 +7,7 @@ import numpy as np
 from trainjob.api import Dataset
 from trainjob.api.data_profile import FEW_ROWS
 from trainjob.data.first_pass.split import distinct_rows
-from trainjob.data.first_pass.survey import Survey, T, Translation, rows_counted
+from trainjob.data.first_pass.survey import TOO_FEW, Survey, T, Translation, fewest_rows, rows_counted
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.labels import label_errors, label_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
@@ -71,14 +71,14 @@ def _small_classes(
 ) -> np.ndarray:
     """Whether each class has too few rows, bool [C]; these rows are counted in `bad`. `labels` int64 [n] and `hashes`
     uint64 [n] are those of the usable rows, `unusable` the number of other rows of each class, int64 [C]."""
-    needed = 1 if dataset.validation.fraction is None else 2
+    needed = fewest_rows(dataset)
     is_small = distinct_rows(hashes, labels, len(classes)) < needed
     rows = np.bincount(labels, minlength=len(classes))
     measured = 0
     for number in np.flatnonzero(is_small).tolist():
         name, found, lost = classes[number], int(rows[number]), int(unusable[number])
         told = f'class "{name}" has {rows_counted(found, lost)}'
-        message = f"{told}: too few to set some aside for validation" if needed > 1 else told
+        message = f"{told}: {TOO_FEW}" if needed > 1 else told
         had = found + lost
         if dataset.on_bad_rows == "drop" and lost and (had >= FEW_ROWS or (not found and had >= needed)):
             raise DataError(f"{told}: the whole class would be dropped. Correct its rows, or remove them all")
