@@ -131,7 +131,7 @@ def test_tasks_of_label_studio_without_one_answer_are_named(tmp_path: Path) -> N
         *(task(number, annotation(choice("ab"[number % 2]))) for number in range(40)),
         task(40, annotation(choice("a"), was_cancelled=True)),
         task(41),
-        task(42, annotation(choice("a")), annotation(choice("b"))),
+        task(42, annotation(choice("a")), annotation(choice("a")), annotation(choice("b"))),
         task(43, annotation()),
         task(44, annotation(choice("a")), annotation(choice("b"), was_cancelled=True)),
         task(45, annotation(choice("a"), ground_truth=True), annotation(choice("b"))),
@@ -145,7 +145,7 @@ def test_tasks_of_label_studio_without_one_answer_are_named(tmp_path: Path) -> N
         "4 of 47 rows cannot be used",
         "item 41: the task was skipped in Label Studio: its labels do not count; drop the row",
         "item 42: the task has no annotation in Label Studio: its labels do not count; drop the row",
-        'item 43: annotators answer "topic" differently: 2 annotations, such as "a" and "b"; decide in Label Studio '
+        'item 43: annotators answer "topic" differently: 3 annotations, such as "a" and "b"; decide in Label Studio '
         "which is the ground truth, or drop the row",
         'item 44: the label (column "topic") is empty',
     ):

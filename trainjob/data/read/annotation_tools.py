@@ -18,6 +18,7 @@ _PLAIN = {"rating": "rating", "number": "number", "datetime": "datetime", "pairw
 """The key of the value of each type of control that answers a whole task with one value."""
 _LISTED = {"choices": "choices", "textarea": "text"}
 """The same for controls that answer with a list."""
+_LONGEST = 60
 _OF_A_PART = {"start", "x"}
 """Keys of a value that belongs to a part of a text or an image."""
 
@@ -35,11 +36,17 @@ class AnnotatedRow(dict[str, Any]):
 class Disagreement:
     """The value of a control that several annotators answer differently."""
 
+    annotations: int
     answers: tuple[Any, ...]
+    """The different ones."""
 
     def __str__(self) -> str:
-        shown = ["nothing" if each is None else json.dumps(each, ensure_ascii=False) for each in self.answers[:2]]
-        return f"{len(self.answers):,} annotations, such as {shown[0][:60]} and {shown[1][:60]}"
+        return f"{self.annotations:,} annotations, such as {_shown(self.answers[0])} and {_shown(self.answers[1])}"
+
+
+def _shown(answer: Any) -> str:
+    text = "nothing" if answer is None else json.dumps(answer, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def as_row(row: dict[str, Any], where: str) -> dict[str, Any]:
@@ -115,8 +122,8 @@ def _row_of_task(task: dict[str, Any], where: str) -> AnnotatedRow:
                 f'{where}: the control "{name}" has the name of a column of the data in Label Studio: rename one'
             )
         values = [each.get(name) for each in answers]
-        agree = len({_canonical(value) for value in values}) == 1
-        row[name] = values[0] if agree else Disagreement(tuple(values))
+        different = {_canonical(value): value for value in values}
+        row[name] = values[0] if len(different) == 1 else Disagreement(len(values), tuple(different.values()))
     skipped = "was skipped" if annotations else "has no annotation"
     return AnnotatedRow(row, "" if given else f"the task {skipped} in Label Studio")
 
