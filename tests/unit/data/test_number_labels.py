@@ -25,6 +25,7 @@ STRATA = 4
 class Number:
     edges: list[float]
     mean: float = 0.0
+    least_together: int = 1
 
     def strata(self, labels: Any, rows: int) -> np.ndarray:
         return np.searchsorted(self.edges, labels, side="right")
