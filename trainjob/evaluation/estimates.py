@@ -98,6 +98,14 @@ def verdict_of(difference: Estimate) -> Verdict:
     return "better" if difference.low > 0 else "worse"
 
 
+def in_order(*columns: np.ndarray) -> list[np.ndarray]:
+    """The columns, each [n] or [n, k], with their rows sorted by value: estimates then do not depend on the order in
+    which rows were scored. Two models are compared on rows in one order, without this."""
+    keys = np.concatenate([column.reshape(len(column), -1) for column in columns], axis=1)
+    order = np.lexsort(keys.T)
+    return [column[order] for column in columns]
+
+
 def bootstrapped(terms: np.ndarray) -> np.ndarray:
     """The sums of terms of rows [k, n] in each bootstrap sample, [k, SAMPLES].
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.evaluation.correlation import centered, centered_ranks, correlation, moments, ratio, variation
-from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, with_intervals
+from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, in_order, with_intervals
 
 SCORES = ("rmse", "mae", "r2", "spearman")
 
@@ -56,7 +56,7 @@ class NumberJudge:
         return pa.table({"row": rows, "prediction": predicted})
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> NumberEstimates:
-        return NumberEstimates(**with_intervals(*resampled(labels, predicted), SCORES))
+        return NumberEstimates(**with_intervals(*resampled(*in_order(labels, predicted)), SCORES))
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> NumberLead:
         (one, one_drawn), (other, other_drawn) = (resampled(labels, each) for each in (first, second))

@@ -59,7 +59,7 @@ class RankJudge:
         return pa.table({"row": rows, "prediction": predicted})
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> RankEstimates:
-        terms = _terms(predicted[predicted > 0])
+        terms = _terms(np.sort(predicted[predicted > 0]))
         return RankEstimates(**_estimates(terms, ("mrr", "recall_at_1", "recall_at_10")))
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> RankLead:

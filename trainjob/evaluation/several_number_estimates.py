@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, with_intervals
+from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, in_order, with_intervals
 from trainjob.evaluation.number_estimates import SCORES, NumberEstimates, resampled
 
 UNITLESS = [SCORES.index("r2"), SCORES.index("spearman")]
@@ -64,7 +64,7 @@ class SeveralNumbersJudge:
         self, labels: np.ndarray, predicted: np.ndarray
     ) -> tuple[SeveralNumbersEstimates, list[NumberEstimates]]:
         """The estimates of the means over columns, and those of each column."""
-        values, samples = self._resampled(labels, predicted)
+        values, samples = self._resampled(*in_order(labels, predicted))
         columns = [
             NumberEstimates(**with_intervals(own, own_samples, SCORES))
             for own, own_samples in zip(values, samples, strict=True)

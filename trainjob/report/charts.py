@@ -200,11 +200,16 @@ def series_of(rows: Iterable[Record], name: str, *, marked: bool = True) -> Seri
 def grouped(title: str, series: Sequence[Series], *, from_zero: bool = False) -> list[Chart]:
     """Charts of the series that have points, each with at most as many series as there are markers.
 
-    Without a `title`, the first series of a chart gives it.
+    Without a `title`, the first series of a chart gives it. Several charts of one title are numbered.
     """
     drawn = [each for each in series if each.y]
     groups = [drawn[start : start + len(MARKERS)] for start in range(0, len(drawn), len(MARKERS))]
-    return [Chart(title or capitalized(group[0].name), group, from_zero) for group in groups]
+    found: list[Chart] = []
+    for number, group in enumerate(groups, start=1):
+        name = title or capitalized(group[0].name)
+        numbered = f"{name} ({number} of {len(groups)})" if title and len(groups) > 1 else name
+        found.append(Chart(numbered, group, from_zero))
+    return found
 
 
 def smoothed(series: Series) -> Series:

@@ -95,7 +95,7 @@ def test_curves_lie_over_each_other(tmp_path: Path) -> None:
     page = Page(html)
     labels = [named["aria-label"] for _, named in page.elements if named.get("role") == "img"]
     assert len(labels) == 6, "three metrics, five runs on one chart and two on another"
-    assert labels[0].startswith("Training loss, smoothed over the course of training: run-1 from")
+    assert labels[0].startswith("Training loss, smoothed (1 of 2) over the course of training: run-1 from")
     assert "run-5 from 1 to 0.2" in next(label for label in labels if label.startswith("Train loss"))
     assert html.count("<svg") == 6
 
