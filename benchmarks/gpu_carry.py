@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-MOST_BYTES = 56 * 2**20
+MAX_BYTES = 56 * 2**20
 """Leaves space for the checkout."""
 PACKAGES = (
     *("ray", "attrs", "click", "filelock", "jsonschema", "jsonschema-specifications", "msgpack", "protobuf"),
@@ -56,8 +56,8 @@ def main() -> None:
                     archive.add(file, path)
     size = arguments.output.stat().st_size
     print(f"{arguments.output}: {size / 2**20:.1f} MiB")
-    if size > MOST_BYTES:
-        raise SystemExit(f"more than {MOST_BYTES / 2**20:.0f} MiB: leave out with --without what is there already")
+    if size > MAX_BYTES:
+        raise SystemExit(f"more than {MAX_BYTES / 2**20:.0f} MiB: leave out with --without what is there already")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from torch import Tensor, distributed
 
 from trainjob.data.batches.batch import Batch
 from trainjob.kinds.causal_lm.packing import START
-from trainjob.models.gpu_attention import MOST_CHANNELS
+from trainjob.models.gpu_attention import MAX_CHANNELS
 from trainjob.worker.loop import Trainer
 from trainjob.worker.placement import BOTH_BACKENDS
 
@@ -31,7 +31,7 @@ def packed(bench: Bench) -> str:
     row that ends in padding: with the kernel, and with a mask for head sizes that the kernel does not support."""
     bench.needs_gpu()
     size = LLAMA.tiny()
-    odd = replace(size, network=size.network | {"head_dim": MOST_CHANNELS + 8})
+    odd = replace(size, network=size.network | {"head_dim": MAX_CHANNELS + 8})
     return "; ".join(f"{name} {_packed(bench, each)}" for name, each in (("kernel", size), ("mask", odd)))
 
 

@@ -18,7 +18,7 @@ from gpu_checks import Bench
 
 from trainjob.runs.files import SUMMARY
 
-MOST_SECONDS = 240
+MAX_SECONDS = 240
 UNSIGNED_BYTE = 8
 """MNIST's code for the type of its items."""
 
@@ -33,7 +33,7 @@ def trainjob(*arguments: str) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=MOST_SECONDS,
+        timeout=MAX_SECONDS,
         check=False,
     )
     return done.returncode, re.sub(r"\s+", " ", done.stdout)

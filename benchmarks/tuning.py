@@ -36,7 +36,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
 from baseline_tfidf import fit, read  # noqa: E402
-from make_docstrings import MOST_ROWS, NAMES, Row, docstrings, is_new, source_files  # noqa: E402
+from make_docstrings import MAX_ROWS, NAMES, Row, docstrings, is_new, source_files  # noqa: E402
 
 TUNED = EXAMPLES / "docstrings-tuned.yaml"
 PLAIN = EXAMPLES / "docstrings.yaml"
@@ -189,10 +189,10 @@ def hold_back(chance: random.Random) -> tuple[list[Row], list[Row]]:
         for part in chance.sample(sorted(parts), len(parts)):
             if len(taken) < HELD_BACK * total and len(parts[part]) <= LARGEST_PART * total:
                 taken += parts.pop(part)
-        most = round(HELD_BACK * MOST_ROWS)
+        most = round(HELD_BACK * MAX_ROWS)
         held += chance.sample(taken, min(most, len(taken)))
         rest = [row for rows in parts.values() for row in rows]
-        train_rows += chance.sample(rest, min(MOST_ROWS - most, len(rest)))
+        train_rows += chance.sample(rest, min(MAX_ROWS - most, len(rest)))
     chance.shuffle(train_rows)
     return train_rows, held
 

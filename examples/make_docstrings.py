@@ -35,7 +35,7 @@ GIVEAWAY = re.compile(rf"(?<![a-z])({'|'.join(name for names in NAMES.values() f
 SKIPPED_FOLDERS = {"tests", "test", "testing", "externals", "_vendor", "vendored_packages", "thirdparty_files"}
 SHORTEST, LONGEST = 60, 400
 """Minimum and maximum characters: shorter docstrings are skipped, longer ones truncated."""
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 """Maximum docstrings per package, so that no class dominates."""
 TEST_FRACTION = 0.2
 
@@ -62,7 +62,7 @@ def collect(packages: Iterable[str], rng: random.Random) -> tuple[list[Row], lis
     test: list[Row] = []
     seen: set[str] = set()
     for package in packages:
-        left = MOST_ROWS
+        left = MAX_ROWS
         for file in source_files(package, rng):
             fresh = [(text, package) for text in docstrings(file) if is_new(text, seen)][:left]
             (test if rng.random() < TEST_FRACTION else train).extend(fresh)

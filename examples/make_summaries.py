@@ -19,7 +19,7 @@ from make_docstrings import NAMES, TEST_FRACTION, definitions, source_files
 
 SHORTEST, LONGEST = 15, 200
 """Minimum and maximum characters of signature and sentence; others are skipped."""
-MOST_ROWS = 3000
+MAX_ROWS = 3000
 """Maximum functions per package."""
 
 Row = tuple[str, str]
@@ -45,7 +45,7 @@ def collect(packages: list[str], rng: random.Random) -> tuple[list[Row], list[Ro
     test: list[Row] = []
     seen: set[str] = set()
     for package in packages:
-        left = MOST_ROWS
+        left = MAX_ROWS
         for file in source_files(package, rng):
             fresh = [row for row in functions(file) if is_new(row[1], seen)][:left]
             (test if rng.random() < TEST_FRACTION else train).extend(fresh)

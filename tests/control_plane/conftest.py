@@ -14,7 +14,7 @@ from cluster.control_plane import ControlPlane, running
 from cluster.jobs import Jobs, eventually, new_name, new_namespace
 from trainjob.progress.status_writer import StatusReporter
 
-MOST_OPERATED = 16
+MAX_TESTS_PER_OPERATOR = 16
 """Tests of a file that share an operator."""
 
 
@@ -39,7 +39,7 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
 @pytest.fixture(scope="module")
 def operated(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Generator[Iterator[str]]:
     """Names of namespaces to come, which one operator watches for the tests of a file that are marked `operated`."""
-    names = [new_name() for _ in range(MOST_OPERATED)]
+    names = [new_name() for _ in range(MAX_TESTS_PER_OPERATOR)]
     with operator(cluster, tmp_path_factory.mktemp("operator"), names):
         yield iter(names)
 

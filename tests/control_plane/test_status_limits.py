@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.jobs import Jobs
-from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES
+from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MAX_ENTRIES
 from trainjob.crd.definition import UNSEEN
 
 
@@ -18,7 +18,7 @@ def metrics(count: int) -> dict[str, float]:
     [
         ({"failure": {}}, "status.training.failure.exception: Required value"),
         ({"metrics": metrics(60_000)}, "status.training.metrics: Too many"),
-        ({"evaluation": metrics(MOST_ENTRIES + 1)}, "status.training.evaluation: Too many"),
+        ({"evaluation": metrics(MAX_ENTRIES + 1)}, "status.training.evaluation: Too many"),
         ({"metrics": {"m" * (LONGEST_KEY + 1): 0.5}}, "status.training.metrics: Invalid value.*keys longer than"),
         ({"tuning": {"best": {"parameters": {"p" * 100_000: "1"}}}}, "status.training.tuning.best.parameters: Invalid"),
         ({"message": "m" * (LONGEST_TEXT + 1)}, "status.training.message: Too long"),
@@ -44,7 +44,7 @@ def test_what_is_too_much_is_refused(jobs: Jobs, training: dict[str, Any], said:
 def test_what_is_written_at_most_is_taken(jobs: Jobs):
     jobs.create()
     training = {
-        "metrics": metrics(MOST_ENTRIES),
+        "metrics": metrics(MAX_ENTRIES),
         "evaluation": {"\N{ROCKET}" * LONGEST_KEY: 1.5},
         "message": "m" * LONGEST_TEXT,
         "failure": {"exception": "ValueError"},

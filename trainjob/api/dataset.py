@@ -12,7 +12,7 @@ from trainjob.schema.base import OneOf, StrictModel, refuse_conflicts
 from trainjob.schema.uris import DataURI
 
 Unique = Field(json_schema_extra={"uniqueItems": True})
-MOST_URIS = 1000
+MAX_URIS = 1000
 
 
 def _refuse_duplicates(uris: list[str]) -> list[str]:
@@ -22,7 +22,7 @@ def _refuse_duplicates(uris: list[str]) -> list[str]:
 
 
 DataURIs = Annotated[
-    list[DataURI], Unique, Field(min_length=1, max_length=MOST_URIS), AfterValidator(_refuse_duplicates)
+    list[DataURI], Unique, Field(min_length=1, max_length=MAX_URIS), AfterValidator(_refuse_duplicates)
 ]
 
 

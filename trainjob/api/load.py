@@ -36,7 +36,7 @@ from trainjob.schema.uris import PATH
 MAX_BYTES = 3 * 2**20
 """The largest request that an API server accepts."""
 
-MOST_PROBLEMS = 100
+MAX_PROBLEMS = 100
 """Only the first problems of a file are reported."""
 
 PATHS = (
@@ -118,15 +118,15 @@ def position_in(path: Path, line: int, column: int | None) -> Position:
 
 def checked(data: Any, document: Document, model: type[M]) -> M:
     """Validates a document's `data` as a `model`. Raises InvalidDocument with one line for each problem of either, up
-    to `MOST_PROBLEMS`."""
+    to `MAX_PROBLEMS`."""
     found = None
     try:
         found = model.model_validate(data, strict=True, by_alias=True, by_name=False)
     except ValidationError as errors:
-        if errors.error_count() > MOST_PROBLEMS:
-            message = f"{errors.error_count()} problems, of which these are the first {MOST_PROBLEMS}:"
+        if errors.error_count() > MAX_PROBLEMS:
+            message = f"{errors.error_count()} problems, of which these are the first {MAX_PROBLEMS}:"
             document.problems.append(Problem(document.position(()), (), message))
-        for error in errors.errors(include_url=False)[:MOST_PROBLEMS]:
+        for error in errors.errors(include_url=False)[:MAX_PROBLEMS]:
             document.problems += _problems(error, document, model)
     if found is None or document.problems:
         raise InvalidDocument(document.problems)

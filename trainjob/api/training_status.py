@@ -9,7 +9,7 @@ from trainjob.schema.base import StrictModel
 
 Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
 LONGEST_TEXT = 4096
-MOST_ENTRIES = 100
+MAX_ENTRIES = 100
 """Maximum items of a map or list. Longer ones are truncated before writing; the API server would reject them."""
 LONGEST_KEY = 253
 """Maximum length of a map's key: the name of a metric or the path of a field."""

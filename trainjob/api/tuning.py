@@ -23,7 +23,7 @@ Value = int | float | bool | str
 """The value of a hyperparameter."""
 
 TRIALS = 10
-MOST_TRIALS = 1000
+MAX_TRIALS = 1000
 _NOT_TUNED = {f"model.{kind.field}.{name}" for kind in KINDS.values() for name in kind.not_tuned} | {
     "training.seed",  # rows are read, split and tokenized once for all trials
     "training.validateEverySteps",  # trials would be measured at different moments
@@ -156,7 +156,7 @@ class Tuning(StrictModel):
 
     parameters: Parameters
     """The distribution of each hyperparameter, by the path of its field in the spec."""
-    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] | None = None
+    trials: Annotated[int, Field(ge=1, le=MAX_TRIALS)] | None = None
     """Number of trials; by default 10, or all combinations of a grid (a smaller number takes the first ones)."""
     parallel: Annotated[int, Field(ge=1, le=100)] = 1
     """Trials that run at once, each with workers.count workers."""
@@ -250,4 +250,4 @@ def number_of_trials(tuning: Tuning) -> int:
     if tuning.search != "grid":
         return tuning.trials or TRIALS
     combinations = prod(len(values_of(parameter)) for parameter in tuning.tuned.values())
-    return min(combinations, tuning.trials or MOST_TRIALS)
+    return min(combinations, tuning.trials or MAX_TRIALS)

@@ -18,8 +18,8 @@ from trainjob.runs.model import local_copy
 from trainjob.storage import Folder
 
 REPEATS = 5
-MOST_ROWS, FEWEST_ROWS = 1000, 50
-MOST_WORK, WORK_OF_ROW = 5_000_000, 50
+MAX_ROWS, MIN_ROWS = 1000, 50
+MAX_WORK, WORK_OF_ROW = 5_000_000, 50
 """Limit for the work of all passes, about 30 seconds of one core: a row's is that of its values and this many more."""
 BATCH = 256
 
@@ -35,8 +35,8 @@ def importance_of_columns(run: Folder, preprocessor: Preprocessor, held: Sampled
         return None
     columns = table.values_of_columns
     work_of_row = REPEATS * len(columns) * (WORK_OF_ROW + sum(map(len, columns.values())))
-    most = min(MOST_ROWS, MOST_WORK // work_of_row)
-    if most < FEWEST_ROWS:
+    most = min(MAX_ROWS, MAX_WORK // work_of_row)
+    if most < MIN_ROWS:
         return Importance(rows=0, repeats=REPEATS, error=f"it takes too long for {len(columns):,} columns")
     chosen = drawn(len(held.rows), most, seed=0)
     try:

@@ -12,7 +12,7 @@ from trainjob.data import Fitted
 from trainjob.data.batches.prepare import read_set
 from trainjob.data.read.rows import Rows
 
-MOST_ROWS = 50_000
+MAX_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
 def most_rows(fitted: Fitted) -> int:
     """The most rows of a set that a baseline learns from in seconds; more classes make each row slower."""
     preprocessor = fitted.preprocessor
-    return max(1, min(MOST_ROWS, preprocessor.input.most_plain_rows(preprocessor.target.width)))
+    return max(1, min(MAX_ROWS, preprocessor.input.most_plain_rows(preprocessor.target.width)))
 
 
 def drawn(total: int, most: int, seed: int) -> np.ndarray:

@@ -20,8 +20,8 @@ _LABEL = 12
 """Width of the labels."""
 _SAVED_AT_THE_END = ("Cancelled", "Suspended", "Suspending", "Queued")
 """Reasons for which the pods are deleted: the workers then save a checkpoint that the driver no longer reports."""
-_MOST_METRICS = 12
-_LEAST_WIDTH = 60
+_MAX_METRICS = 12
+_MIN_WIDTH = 60
 
 
 def describe(name: JobOrRun, context: Context = None, namespace: Namespace = None) -> None:
@@ -165,7 +165,7 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
         yield "Trials", f"{training.tuning.ended}{at_best}"
     scores = training.evaluation or reported(training)
     metrics = [f"{name} {score(value)}" for name, value in scores.items()]
-    yield "Metrics", ", ".join(first_of(metrics, _MOST_METRICS))
+    yield "Metrics", ", ".join(first_of(metrics, _MAX_METRICS))
     for label, found in (("Best", training.best_checkpoint), ("Latest", training.latest_checkpoint)):
         if found is not None and found.uri:
             value = f", {found.metric} {score(found.value)}" if found.metric and found.value is not None else ""
@@ -179,9 +179,9 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
 
 
 def _fact(label: str, text: str, width: int) -> list[str]:
-    texts = wrap(" ".join(text.split()), max(width, _LEAST_WIDTH) - _LABEL, break_long_words=False)
+    texts = wrap(" ".join(text.split()), max(width, _MIN_WIDTH) - _LABEL, break_long_words=False)
     return [f"{label if number == 0 else '':<{_LABEL}}{line}" for number, line in enumerate(texts)]
 
 
 def _indented(text: str, width: int) -> list[str]:
-    return [f"  {line}" for line in wrap(" ".join(text.split()), max(width, _LEAST_WIDTH) - 2, break_long_words=False)]
+    return [f"  {line}" for line in wrap(" ".join(text.split()), max(width, _MIN_WIDTH) - 2, break_long_words=False)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MARKS = {"ok": "✓", "wrong": "✗", "unknown": "\N{EN DASH}"}
 _COLOURS = {"ok": typer.colors.GREEN, "wrong": typer.colors.RED, "unknown": None}
 _INDENT = "    "
-_LEAST_WIDTH = 40
+_MIN_WIDTH = 40
 
 
 def doctor(
@@ -76,7 +76,7 @@ def doctor(
 def finding_lines(finding: "Finding", width: int) -> list[str]:
     """A finding in lines of at most `width` columns, unless a word is longer. A remedy is one line, to be copied."""
     text = " ".join(f"{finding.check}: {finding.message}".split())
-    room = max(width, _LEAST_WIDTH) - len(_INDENT)
+    room = max(width, _MIN_WIDTH) - len(_INDENT)
     first, *more = wrap(text, room, break_long_words=False, break_on_hyphens=False)
     remedy = [f"{_INDENT}→ {' '.join(finding.remedy.split())}"] if finding.remedy else []
     return [f"{_MARKS[finding.state]} {first}", *(f"{_INDENT}{line}" for line in more), *remedy]

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from trainjob.api.training_status import TrainingStatus
 from trainjob.cli.progress import (
-    MOST_METRICS,
+    MAX_METRICS,
     clock,
     ends_epoch,
     epochs_done,
@@ -64,7 +64,7 @@ class LiveProgress:
 
     def _print_epoch(self, status: TrainingStatus) -> None:
         ranked = status.best_checkpoint.metric if status.best_checkpoint else None
-        columns = fitting(list(reported(status))[:MOST_METRICS], ranked, self._console.width)
+        columns = fitting(list(reported(status))[:MAX_METRICS], ranked, self._console.width)
         if columns != self._columns:
             self._columns = columns
             for line in header(columns):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 """The least seconds between two plain lines within an epoch or a phase."""
-MOST_METRICS = 20
+MAX_METRICS = 20
 """The most metrics on a line; the others are counted."""
 
 
@@ -119,7 +119,7 @@ def reported(status: TrainingStatus) -> dict[str, float]:
     return {name: value for name, value in status.metrics.items() if name != "epoch"}
 
 
-def first_of(texts: list[str], most: int = MOST_METRICS) -> list[str]:
+def first_of(texts: list[str], most: int = MAX_METRICS) -> list[str]:
     """The first texts, `most` of them, and the number of the others."""
     more = [f"and {len(texts) - most:,} more"] if len(texts) > most else []
     return texts[:most] + more

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from trainjob.code.git import git
 from trainjob.errors import UserError, listed
 
-MOST_MIB = 64
+MAX_MIB = 64
 """The largest folder that is packed, in MiB. Data and models belong into storage."""
 _SECRET_NAMES = re.compile(
     r"\.env(\..+)?|\.netrc|\.pypirc|\.npmrc|\.git-credentials|kubeconfig|credentials(\.json)?|id_(rsa|dsa|ecdsa|ed25519)"
@@ -34,10 +34,10 @@ def pack(folder: Path) -> bytes:
     if not names:
         raise UserError(f"{folder} has no files to submit")
     size = sum((folder / name).lstat().st_size for name in names)
-    if size > MOST_MIB * 2**20:
+    if size > MAX_MIB * 2**20:
         largest = sorted(names, key=lambda name: (folder / name).lstat().st_size, reverse=True)
         raise UserError(
-            f"{folder} has {size / 2**20:,.0f} MiB of files, and at most {MOST_MIB} can be submitted as code; the "
+            f"{folder} has {size / 2**20:,.0f} MiB of files, and at most {MAX_MIB} can be submitted as code; the "
             f"largest are {listed(largest)}: list them in a .gitignore, and put data into storage"
         )
     if found := [name for name in names if _looks_secret(folder / name)]:

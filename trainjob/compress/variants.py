@@ -40,7 +40,7 @@ from trainjob.storage import Folder
 if TYPE_CHECKING:
     from trainjob.kinds.text_classifier.network import TextClassifier
 
-MOST_ROWS = 10_000
+MAX_ROWS = 10_000
 """Rows that each variant predicts."""
 EXAMPLE_ROWS = 64
 BATCHES_FOR_IMPORTANCE = 50
@@ -149,7 +149,7 @@ def _held_back(job: TrainJob, fitted: Fitted, most: int) -> tuple[pa.Table, np.n
 def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratch: Path, say: Say) -> Variants:
     assert job.spec.dataset is not None
     set_name = job.spec.dataset.held_out_set
-    rows, labels = _held_back(job, fitted, MOST_ROWS)
+    rows, labels = _held_back(job, fitted, MAX_ROWS)
     judge, threads = fitted.preprocessor.target.judge, all_threads()
     measured: dict[str, dict[str, Any]] = {}
     for name in (ORIGINAL, *variants_of(run)):

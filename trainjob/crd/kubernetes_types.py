@@ -31,8 +31,8 @@ _INT64 = {
 """The fields with 64 bits; Kubernetes' classes declare 32-bit integers alike."""
 _ONLY: dict[str, tuple[str, ...]] = {"V1ObjectMeta": ("annotations", "labels")}
 """The only fields that a class may have here: a volume claim's template has no other metadata."""
-_MOST_ID = 2**31 - 1
-_ID: Schema = {"minimum": 0, "maximum": _MOST_ID}
+_MAX_ID = 2**31 - 1
+_ID: Schema = {"minimum": 0, "maximum": _MAX_ID}
 _LIMITS: dict[tuple[str, str], Schema] = {
     ("V1Volume", "name"): {"maxLength": 63},  # the API server needs it to estimate the cost of a rule
     ("V1EnvVar", "name"): {"pattern": "^[-._a-zA-Z][-._a-zA-Z0-9]*$"},

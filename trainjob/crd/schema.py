@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from trainjob.api.cluster import KubernetesType
-from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES
+from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MAX_ENTRIES
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
 from trainjob.crd.rules import rules_of
@@ -97,11 +97,11 @@ def _limited(value: Schema) -> Schema:
     if value["type"] == "string" and not value.keys() & {"enum", "format"}:
         return {**value, "maxLength": LONGEST_TEXT}
     if value["type"] == "array":
-        return {**value, "maxItems": MOST_ENTRIES, "items": _limited(value["items"])}
+        return {**value, "maxItems": MAX_ENTRIES, "items": _limited(value["items"])}
     if "additionalProperties" in value:
         return {
             **value,
-            "maxProperties": MOST_ENTRIES,
+            "maxProperties": MAX_ENTRIES,
             "additionalProperties": _limited(value["additionalProperties"]),
             "x-kubernetes-validations": [_SHORT_KEYS],
         }

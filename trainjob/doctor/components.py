@@ -28,7 +28,7 @@ _INSTALL = (
     "helm install trainjob oci://REGISTRY/charts/trainjob -n trainjob-system --create-namespace --set registry=REGISTRY"
 )
 _INSTALL_KUBERAY = "helm install kuberay-operator kuberay/kuberay-operator -n kuberay-system --create-namespace"
-_MOST_FIELDS = 5
+_MAX_FIELDS = 5
 
 
 def server(connection: Connection) -> Finding:
@@ -73,8 +73,8 @@ def trainjobs(subject: Subject) -> Iterator[Finding]:
     own = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     missing = list(missing_fields(own["properties"]["spec"], found["properties"].get("spec", {}), "spec"))
     if missing:
-        more = f" and {len(missing) - _MOST_FIELDS} more" if len(missing) > _MOST_FIELDS else ""
-        message = f"the CRD is of another version: it lacks {', '.join(missing[:_MOST_FIELDS])}{more}"
+        more = f" and {len(missing) - _MAX_FIELDS} more" if len(missing) > _MAX_FIELDS else ""
+        message = f"the CRD is of another version: it lacks {', '.join(missing[:_MAX_FIELDS])}{more}"
         upgrade = "upgrade the chart with its CRD: helm upgrade RELEASE CHART --reuse-values"
         yield wrong(name, message, upgrade)
     else:

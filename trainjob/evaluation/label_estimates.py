@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, with_intervals
-from trainjob.evaluation.paired import FEWEST_ROWS, holding_zero
+from trainjob.evaluation.paired import MIN_ROWS, holding_zero
 
 
 class LabelEstimates(ScoreEstimates):
@@ -29,7 +29,7 @@ class LabelEstimates(ScoreEstimates):
 
 class LabelLead(Lead):
     """How much better the first model is than the second on the same rows. The intervals hold 0 where fewer than
-    FEWEST_ROWS rows tell the two apart."""
+    MIN_ROWS rows tell the two apart."""
 
     main_field: ClassVar[str] = "f1"
 
@@ -72,7 +72,7 @@ class LabelJudge:
         drawn = bootstrapped(np.concatenate(terms))
         one_drawn, other_drawn = _scores(drawn[: len(terms[0])]), _scores(drawn[len(terms[0]) :])
         found = with_intervals(one - other, one_drawn - other_drawn, ("f1", "micro_f1", "accuracy"))
-        if (first != second).any(axis=1).sum() < FEWEST_ROWS:
+        if (first != second).any(axis=1).sum() < MIN_ROWS:
             found = {name: holding_zero(estimate) for name, estimate in found.items()}
         return LabelLead(**found)
 

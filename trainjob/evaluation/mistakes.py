@@ -3,15 +3,16 @@
 import numpy as np
 import pyarrow as pa
 
-MOST_MISTAKES = 20
+MAX_WORST_ROWS = 20
+"""Rows in a report's list of the worst predictions."""
 
 
 def confident_mistakes(predictions: pa.Table) -> np.ndarray:
-    """The indices, int64 [m], of the MOST_MISTAKES wrong predictions with the highest probability, the highest first,
+    """The indices, int64 [m], of the MAX_WORST_ROWS wrong predictions with the highest probability, the highest first,
     equal ones in the table's order. The table has the columns `label`, `prediction` and `probability`."""
     wrong = np.flatnonzero(is_wrong(predictions))
     probability = predictions["probability"].to_numpy()[wrong]
-    return wrong[np.argsort(-probability, kind="stable")[:MOST_MISTAKES]]
+    return wrong[np.argsort(-probability, kind="stable")[:MAX_WORST_ROWS]]
 
 
 def is_wrong(predictions: pa.Table) -> np.ndarray:

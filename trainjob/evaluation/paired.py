@@ -16,7 +16,7 @@ from trainjob.evaluation.predictions import table
 
 BLOCK = 2**20
 """Samples are drawn so many at a time that they have about as many counts, or classes, together."""
-FEWEST_ROWS = 6
+MIN_ROWS = 6
 """A classifier is called better only if at least this many rows are right for exactly one of the two. Five tosses of a
 fair coin all fall to the same side with a probability of 1/16, and a bootstrap of so few rows is overconfident."""
 
@@ -36,7 +36,7 @@ class ClassEstimates(ScoreEstimates):
 
 class ClassLead(Lead):
     """How much better the first classifier is than the second on the same rows. The intervals hold 0 where fewer than
-    FEWEST_ROWS rows tell the two apart."""
+    MIN_ROWS rows tell the two apart."""
 
     main_field: ClassVar[str] = "f1"
 
@@ -95,7 +95,7 @@ def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int
     only_first = int(np.sum((first == labels) & (second != labels)))
     only_second = int(np.sum((first != labels) & (second == labels)))
     estimates = with_intervals(values[0] - values[1], (samples[:, 0] - samples[:, 1]).T, ("accuracy", "f1"))
-    if only_first + only_second < FEWEST_ROWS:
+    if only_first + only_second < MIN_ROWS:
         estimates = {name: holding_zero(estimate) for name, estimate in estimates.items()}
     p = mcnemar(only_first, only_second)
     return ClassLead(

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 ALL_KEPT = 100
 """Up to this many classes, each row keeps the probabilities of all classes."""
-MOST_PROBABLE = 20
+MAX_PROBABILITIES = 20
 """With more classes, each row keeps the probabilities of this many, the highest."""
 
 
@@ -33,7 +33,7 @@ def table(
 
 def kept_classes(classes: int) -> int:
     """The number of classes whose probabilities a row keeps."""
-    return classes if classes <= ALL_KEPT else MOST_PROBABLE
+    return classes if classes <= ALL_KEPT else MAX_PROBABILITIES
 
 
 def ranked_table(rows: np.ndarray, ranked: np.ndarray, probabilities: np.ndarray, labels: np.ndarray) -> pa.Table:

@@ -11,7 +11,7 @@ from trainjob.kinds.inputs.column_types import SHARE, Found
 
 WORDS_OF_TEXT, WORDS_OF_TITLE = 3, 2
 """A column whose cells have so many words on average holds texts, or titles if most of them are different."""
-MOST_CLASSES = 50
+MAX_CLASSES = 50
 """A label that is picked by its values has at most so many."""
 
 
@@ -40,7 +40,7 @@ class Column:
     @property
     def has_few(self) -> bool:
         """Whether its cells have so few different values that these may be the classes of a label."""
-        return not self.is_text and 2 <= (self.classes or 0) <= MOST_CLASSES
+        return not self.is_text and 2 <= (self.classes or 0) <= MAX_CLASSES
 
     @property
     def is_bracketed(self) -> bool:
@@ -87,4 +87,4 @@ class Column:
         if words is None or len(words) > self.found.cells / 2:
             return None
         has_fractions = len(words) > 2 and any(re.fullmatch(r"[+-]?\d*\.\d+", word) for word in words)
-        return None if has_fractions or (self.is_number and len(words) > MOST_CLASSES) else len(words)
+        return None if has_fractions or (self.is_number and len(words) > MAX_CLASSES) else len(words)

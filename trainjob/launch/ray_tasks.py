@@ -13,7 +13,7 @@ from trainjob.errors import UserError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MOST_AHEAD = 256
+MAX_TASKS_AHEAD = 256
 """Most tasks that run ahead of the result that is returned next."""
 
 
@@ -53,7 +53,7 @@ def _on_cluster(work: Callable[[Item], Result], items: Iterator[Item]) -> Iterat
     pending: deque[Any] = deque()
     try:
         while True:
-            ahead = min(MOST_AHEAD, 2 * max(1, int(ray.cluster_resources().get("CPU", 1))))
+            ahead = min(MAX_TASKS_AHEAD, 2 * max(1, int(ray.cluster_resources().get("CPU", 1))))
             pending.extend(run.remote(shared, item) for item in islice(items, max(0, ahead - len(pending))))
             if not pending:
                 return

@@ -13,7 +13,7 @@ from transformers.modeling_utils import AttentionInterface, PreTrainedModel
 from trainjob.models.stand_in import is_cpu_for_gpu, is_gpu
 
 NAME = "trainjob"
-MOST_CHANNELS = 256
+MAX_CHANNELS = 256
 """Largest head size that the kernel computes; it must be a multiple of 8."""
 
 
@@ -63,7 +63,7 @@ def attend(
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     rows, heads, length, channels = query.shape
     window = options.get("sliding_window")
-    if not is_gpu(query.device) or channels % 8 or channels > MOST_CHANNELS or value.shape[-1] != channels:
+    if not is_gpu(query.device) or channels % 8 or channels > MAX_CHANNELS or value.shape[-1] != channels:
         within = _within_documents(cu_seq_lens_q, rows, length, window)
         return sdpa_attention_forward(module, query, key, value, within, **options)
     if is_cpu_for_gpu():

@@ -14,7 +14,7 @@ from trainjob.models.precomputed import Precomputed, precomputed
 MODEL_TYPE = "trainjob-tfidf"
 VOCABULARY = "vocabulary.txt"
 """The words and word pairs, one a line."""
-MOST_TERMS = 50_000
+MAX_TERMS = 50_000
 FEW_ROWS = 1000
 """With fewer rows, words that occur once are terms, too."""
 PARTS_OF_PAIR = 4
@@ -34,7 +34,7 @@ class Tfidf:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         least, are_pairs = 2 if len(texts) >= FEW_ROWS else 1, any("\n" in text for text in texts)
-        vectorizer: Any = TfidfVectorizer(**_SETTINGS, min_df=least, max_features=MOST_TERMS)
+        vectorizer: Any = TfidfVectorizer(**_SETTINGS, min_df=least, max_features=MAX_TERMS)
         vectorizer.fit([line for text in texts for line in text.split("\n")] if are_pairs else texts)
         return cls(vectorizer, are_pairs)
 

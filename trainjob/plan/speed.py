@@ -18,7 +18,7 @@ from trainjob.worker.placement import to_device_or_shard
 from trainjob.worker.step import Step
 
 WARM_UP = 3
-MOST_BATCHES, MOST_SECONDS = 30, 20.0
+MAX_BATCHES, MAX_SECONDS = 30, 20.0
 
 
 def seconds_per_batch(traced: Traced, threads: int) -> float:
@@ -55,14 +55,14 @@ def _batches(traced: Traced) -> Iterator[Batch]:
     """Rank 0's, as in the first epoch."""
     spec = traced.spec
     shard = Shard(0, spec.workers.count, spec.training.batch_size, spec.training.seed)
-    batches = list(islice(InMemoryBatches(traced.examples, traced.preprocessor, shard).epoch(0), MOST_BATCHES))
+    batches = list(islice(InMemoryBatches(traced.examples, traced.preprocessor, shard).epoch(0), MAX_BATCHES))
     return cycle(batches)
 
 
 def _mean_time(step: Step, batches: Iterator[Batch]) -> float:
-    _run(step, islice(batches, WARM_UP), MOST_SECONDS / 4)
+    _run(step, islice(batches, WARM_UP), MAX_SECONDS / 4)
     since = time.perf_counter()
-    done = _run(step, islice(batches, MOST_BATCHES), MOST_SECONDS)
+    done = _run(step, islice(batches, MAX_BATCHES), MAX_SECONDS)
     return (time.perf_counter() - since) / done
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from trainjob.api import TrainJob
 from trainjob.api.numbers import finite
 from trainjob.api.resources import TRAIN_JOBS
-from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES, TrainingStatus
+from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MAX_ENTRIES, TrainingStatus
 from trainjob.progress.api_server import ApiServer, Operation, Refusal
 
 MANAGER = "trainjob-trainer"
@@ -178,7 +178,7 @@ def _plain(value: Any, name: str = "") -> Any:
             is_users = name in ("metrics", "evaluation")
             plain = {key[:LONGEST_KEY]: _plain(item, "" if is_users else key) for key, item in value.items()}
             return dict(
-                islice(((key, item) for key, item in plain.items() if item not in (None, "", {}, [])), MOST_ENTRIES)
+                islice(((key, item) for key, item in plain.items() if item not in (None, "", {}, [])), MAX_ENTRIES)
             )
         case list():
             return [_plain(item) for item in value]

@@ -26,7 +26,7 @@ LARGEST_DRAWN = 1e300
 """The axes of larger values, or of NaN, cannot be computed."""
 PACE = ("learning_rate", "samples_per_second", "tokens_per_second", "padding")
 NOT_METRICS = {*KEYS, "seconds", REPORTED_EPOCH, *PACE}
-MOST_METRICS = 40
+MAX_METRICS = 40
 """The first metrics that are reported are drawn and listed, up to this many."""
 
 INK, GRID = "#000001", "#000002"
@@ -93,7 +93,7 @@ def metric_names(epochs: Sequence[Record]) -> list[str]:
 
 def remarks(metrics: Sequence[str], validated: Sequence[Record]) -> list[str]:
     """Sentences about the values of these metrics that the charts leave out."""
-    shown = metrics[:MOST_METRICS]
+    shown = metrics[:MAX_METRICS]
     sentences: list[str] = []
     if len(metrics) > len(shown):
         sentences.append(
@@ -108,7 +108,7 @@ def remarks(metrics: Sequence[str], validated: Sequence[Record]) -> list[str]:
 
 def charts(steps: Sequence[Record], validated: Sequence[Record]) -> list[Chart]:
     """The charts of a run's records: losses, metrics between 0 and 1, each other metric, learning rate and speed."""
-    reported = [series_of(validated, name) for name in metric_names(validated)[:MOST_METRICS]]
+    reported = [series_of(validated, name) for name in metric_names(validated)[:MAX_METRICS]]
     losses = [series for series in reported if series.name.endswith("loss")]
     fractions = [series for series in reported if series not in losses and all(0 <= y <= 1 for y in series.y)]
     others = [series for series in reported if series not in losses and series not in fractions]

@@ -14,7 +14,7 @@ from trainjob.evaluation.estimates import Lead
 from trainjob.formatting import MISSING, capitalized, count, duration, readable
 from trainjob.report.baselines import RULE
 from trainjob.report.charts import (
-    MOST_METRICS,
+    MAX_METRICS,
     Chart,
     Series,
     describe,
@@ -189,7 +189,7 @@ def _charts(runs: Sequence[Run]) -> list[tuple[Chart, list[dict[str, Any]]]]:
     by_step = grouped("Training loss, smoothed", [_named(run, each) for run, each in zip(runs, steps, strict=True)])
     by_epoch = [
         chart
-        for name in _metrics(epochs)[:MOST_METRICS]
+        for name in _metrics(epochs)[:MAX_METRICS]
         for chart in grouped(
             capitalized(readable(name)),
             [_named(run, series_of(each, name)) for run, each in zip(runs, epochs, strict=True)],

@@ -10,7 +10,7 @@ from trainjob.formatting import count
 from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, inline_svg
 from trainjob.runs.comparison import ColumnImportance, Comparison
 
-MOST_DRAWN = 20
+MAX_COLUMNS_DRAWN = 20
 LONGEST_NAME = 30
 CORRELATED = (
     "Correlated columns may each seem unimportant, because the model still has the others when one is shuffled. This "
@@ -44,7 +44,7 @@ def importance_view(comparison: Comparison) -> ImportanceView | None:
         "their 95 % bootstrap intervals."
     )
     lines = [(each.column, each.drop.in_words("+.4f")) for each in found.columns]
-    return ImportanceView(headings, lines, [_picture(found.columns[:MOST_DRAWN], model)], [how, CORRELATED])
+    return ImportanceView(headings, lines, [_picture(found.columns[:MAX_COLUMNS_DRAWN], model)], [how, CORRELATED])
 
 
 def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Picture:

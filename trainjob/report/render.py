@@ -14,7 +14,7 @@ from trainjob.report.baselines import (
     remarks,
 )
 from trainjob.report.card import usage
-from trainjob.report.charts import MOST_METRICS, Chart, charts, describe, draw, metric_names
+from trainjob.report.charts import MAX_METRICS, Chart, charts, describe, draw, metric_names
 from trainjob.report.charts import remarks as chart_remarks
 from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
 from trainjob.report.data import class_facts, data_table
@@ -73,7 +73,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "model": run.job.spec.model.kind.description,
         "charts": drawn,
         "epochs": epochs,
-        "metrics": metrics[:MOST_METRICS],
+        "metrics": metrics[:MAX_METRICS],
         "chart_remarks": chart_remarks(metrics, validated),
         "evaluation": evaluation,
         "scores_section": scores.section if scores else None,

@@ -19,7 +19,7 @@ from trainjob.runs.contents import Contents
 from trainjob.runs.trials import State, Trial, optuna_study, ranked_trials, read_trial_records, short_names
 from trainjob.storage import Folder
 
-FEWEST_FOR_IMPORTANCE = 5
+MIN_TRIALS_FOR_IMPORTANCE = 5
 """With fewer trials, importances are chance."""
 REMARK = (
     "Importance: how much of the differences between the trials' values a parameter explains by itself (functional "
@@ -108,7 +108,7 @@ def _short(value: object) -> str:
 
 
 def _importances(run: Contents, ranked: Sequence[Trial]) -> dict[str, float]:
-    if len(ranked) < FEWEST_FOR_IMPORTANCE or len({trial.value for trial in ranked}) == 1:
+    if len(ranked) < MIN_TRIALS_FOR_IMPORTANCE or len({trial.value for trial in ranked}) == 1:
         return {}
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 

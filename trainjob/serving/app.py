@@ -32,7 +32,7 @@ from trainjob.serving.requests import Refusal, Row, as_table, most_rows, predict
 CPU_ROWS = 8
 """The number of rows of similar length that a CPU computes at once: more would be little faster and much more
 padded."""
-MOST_WAITING_ROWS = 2000
+MAX_WAITING_ROWS = 2000
 SWITCH_SECONDS = 0.0005
 """Python's thread switch interval. With the default, a request may wait 5 ms for the model's thread."""
 
@@ -65,7 +65,7 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     def compute(rows: Sequence[Row]) -> Sequence[Reply]:
         return _replies(predictor, rows, metrics)
 
-    batches = Batches(compute, batch_rows, MOST_WAITING_ROWS)
+    batches = Batches(compute, batch_rows, MAX_WAITING_ROWS)
     metrics.waiting_rows.set_function(lambda: batches.waiting)
 
     @asynccontextmanager

@@ -6,14 +6,14 @@ from ray import serve
 from ray.serve import Application
 
 from trainjob.predictor import Predictor
-from trainjob.serving.app import MOST_WAITING_ROWS, build_app, set_up_process
+from trainjob.serving.app import MAX_WAITING_ROWS, build_app, set_up_process
 from trainjob.serving.config import DEPLOYMENT, SHUTDOWN_SECONDS, Served
 
 
 @serve.deployment(
     name=DEPLOYMENT,
-    max_ongoing_requests=MOST_WAITING_ROWS,
-    max_queued_requests=MOST_WAITING_ROWS,
+    max_ongoing_requests=MAX_WAITING_ROWS,
+    max_queued_requests=MAX_WAITING_ROWS,
     graceful_shutdown_wait_loop_s=0.2,
     graceful_shutdown_timeout_s=SHUTDOWN_SECONDS,
 )

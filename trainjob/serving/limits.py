@@ -5,11 +5,11 @@ import json
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MOST_BODY_BYTES = 8 * 2**20
+MAX_BODY_BYTES = 8 * 2**20
 """The largest body of a request."""
-MOST_HELD_BYTES = 64 * 2**20
+MAX_HELD_BYTES = 64 * 2**20
 """The most bytes in the bodies of all open requests."""
-MOST_OPEN_REQUESTS = 4000
+MAX_OPEN_REQUESTS = 4000
 """The most requests that are open at once."""
 BODY_SECONDS = 20.0
 """A request's body must arrive within this time."""
@@ -45,7 +45,7 @@ class Limits:
         if state.stopping:
             await send_refusal(send, 503, "the server is stopping: retry this request a little later")
             return
-        if state.open_requests >= MOST_OPEN_REQUESTS:
+        if state.open_requests >= MAX_OPEN_REQUESTS:
             await send_refusal(send, 503, "the server has too many open requests: retry this one a little later")
             return
         state.open_requests += 1
@@ -80,7 +80,7 @@ class Limits:
         """Fills `body`. A body that is too large is read to its end and discarded: many clients read the answer only
         after they have sent everything."""
         announced = dict(scope["headers"]).get(b"content-length", b"")
-        if announced.isdigit() and int(announced) > 8 * MOST_BODY_BYTES:
+        if announced.isdigit() and int(announced) > 8 * MAX_BODY_BYTES:
             raise _too_large()
         size, more = 0, True
         while more:
@@ -89,20 +89,20 @@ class Limits:
                 raise _Gone
             chunk, more = message.get("body", b""), message.get("more_body", False)
             size += len(chunk)
-            if size > MOST_BODY_BYTES:
+            if size > MAX_BODY_BYTES:
                 self._held -= len(body)
                 body.clear()
                 continue
-            if self._held + len(chunk) > MOST_HELD_BYTES:
+            if self._held + len(chunk) > MAX_HELD_BYTES:
                 raise _Refused(429, "the server has too many requests: retry this one a little later")
             self._held += len(chunk)
             body += chunk
-        if size > MOST_BODY_BYTES:
+        if size > MAX_BODY_BYTES:
             raise _too_large()
 
 
 def _too_large() -> _Refused:
-    limit = f"{MOST_BODY_BYTES // 2**20} MiB"
+    limit = f"{MAX_BODY_BYTES // 2**20} MiB"
     return _Refused(413, f"the request's body is larger than {limit}: send fewer rows at a time")
 
 

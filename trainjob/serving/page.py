@@ -5,7 +5,7 @@ from pathlib import Path
 from trainjob.data import Preprocessor
 from trainjob.kinds import KINDS
 from trainjob.report.templates import template
-from trainjob.serving.limits import MOST_BODY_BYTES
+from trainjob.serving.limits import MAX_BODY_BYTES
 from trainjob.serving.requests import most_rows
 
 HEADERS = {
@@ -23,5 +23,5 @@ def page(name: str, preprocessor: Preprocessor) -> str:
         columns=preprocessor.input.form_columns,
         example=preprocessor.input.example(),
         most_rows=most_rows(preprocessor),
-        most_bytes=MOST_BODY_BYTES,
+        most_bytes=MAX_BODY_BYTES,
     )

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 
 from trainjob.errors import RowError, UserError
 
-MOST_PROBLEMS = 10
+MAX_PROBLEMS = 10
 """Errors that an answer lists."""
 LONGEST_EXAMPLE = 500
 """Characters of an example of a request in an answer."""
@@ -28,8 +28,8 @@ _TYPES: dict[Any, str] = {
 def listed(problems: Iterable[str]) -> str:
     """The first ones, one in a line."""
     lines = list(problems)
-    more = len(lines) - MOST_PROBLEMS
-    return "\n".join([*islice(lines, MOST_PROBLEMS), *([f"and {more:,} more"] if more > 0 else [])])
+    more = len(lines) - MAX_PROBLEMS
+    return "\n".join([*islice(lines, MAX_PROBLEMS), *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def of_request(error: RequestValidationError, fields: Sequence[str], example: Mapping[str, Any]) -> str:

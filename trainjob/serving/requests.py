@@ -10,9 +10,9 @@ from trainjob.data import Preprocessor
 from trainjob.kinds.inputs.questions import Row
 from trainjob.kinds.reply import Reply
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 """Largest number of rows in one request."""
-MOST_NUMBERS = 1_000_000
+MAX_NUMBERS = 1_000_000
 """Largest number of probabilities in one answer: with very many classes, a request may have fewer rows."""
 
 
@@ -25,7 +25,7 @@ class Refusal(BaseModel):
 
 def most_rows(preprocessor: Preprocessor) -> int:
     """The largest number of rows that a request may have."""
-    return max(1, min(MOST_ROWS, MOST_NUMBERS // preprocessor.target.width))
+    return max(1, min(MAX_ROWS, MAX_NUMBERS // preprocessor.target.width))
 
 
 def as_table(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:

@@ -107,7 +107,7 @@ def test_images(tmp_path: Path, images: Path) -> None:
 
 def test_many_rows_are_sampled_and_it_is_said(tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job, run = write_run(tmp_path, "text", texts)
-    monkeypatch.setattr(rows, "MOST_ROWS", 100)
+    monkeypatch.setattr(rows, "MAX_ROWS", 100)
     found = compare_with_baselines(job, run, ["tfidf"])
     assert (found.rows, found.of_rows) == (100, 151)
     assert found.baselines[0].notes == ["learned from 100 of the 480 training rows"]

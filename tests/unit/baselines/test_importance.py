@@ -98,10 +98,10 @@ def test_the_report_shows_it(run: Folder) -> None:
 
 
 def test_rows_are_bounded_and_too_many_columns_are_told(run: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importance, "MOST_ROWS", 60)
+    monkeypatch.setattr(importance, "MAX_ROWS", 60)
     compare_with_baselines(read_job(run), run, [])
     assert "on 60 test rows, drawn at random of 169;" in render(run)
-    monkeypatch.setattr(importance, "MOST_WORK", 100)
+    monkeypatch.setattr(importance, "MAX_WORK", 100)
     compare_with_baselines(read_job(run), run, [])
     assert "The importance of the columns was not computed: it takes too long for 4 columns." in render(run)
 

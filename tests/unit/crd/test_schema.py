@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from control_plane.small_documents import MODELS, changed, document
 from control_plane.strategies import trainjobs, values_of
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES
+from trainjob.api.training_status import LONGEST_TEXT, MAX_ENTRIES
 from trainjob.api.tuning import TUNABLE, steps_to
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd import crd
@@ -163,8 +163,8 @@ def test_what_pods_write_has_an_end() -> None:
             assert {"enum", "format"} & node.keys() or node["maxLength"] == LONGEST_TEXT, path
         if node["type"] == "object":
             assert "properties" in node or "x-kubernetes-validations" in node, path
-            assert "properties" in node or node["maxProperties"] == MOST_ENTRIES, path
-        assert node["type"] != "array" or node["maxItems"] == MOST_ENTRIES, path
+            assert "properties" in node or node["maxProperties"] == MAX_ENTRIES, path
+        assert node["type"] != "array" or node["maxItems"] == MAX_ENTRIES, path
 
 
 def test_kubernetes_own_types() -> None:

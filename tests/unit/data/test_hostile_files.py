@@ -14,7 +14,7 @@ from PIL import Image
 
 from trainjob.data import fit
 from trainjob.data.read import json_lines
-from trainjob.data.read.image_files import MOST_PIXELS
+from trainjob.data.read.image_files import MAX_PIXELS
 from trainjob.data.read.pictures import FORMATS
 from trainjob.errors import DataError
 
@@ -56,7 +56,7 @@ def test_every_format_is_one_of_pillows(ending: str) -> None:
 @pytest.mark.parametrize("size", [(8192, 8193), (9_500, 9_500), (14_000, 14_000), (2**31 - 1, 2**31 - 1)])
 def test_a_small_file_of_many_pixels(size: tuple[int, int], tmp_path: Path) -> None:
     folder = image_folder(tmp_path / "images", png(*size))
-    with pytest.raises(DataError, match=rf"b/bad\.png: images of more than {MOST_PIXELS:,} pixels"):
+    with pytest.raises(DataError, match=rf"b/bad\.png: images of more than {MAX_PIXELS:,} pixels"):
         fit(image_spec(folder, size=(8, 8)))
 
 

@@ -151,7 +151,7 @@ def test_rows_are_the_same_however_they_are_stored_and_divided_into_tasks(
 def test_a_column_that_is_constant_in_the_sample_leaves_the_split_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainjob.kinds.inputs.table_scan.MOST_SAMPLED", 50)
+    monkeypatch.setattr("trainjob.kinds.inputs.table_scan.MAX_SAMPLED", 50)
     file = tmp_path / "rows.csv"
     file.write_text("\n".join(["rare,value,label", *(f"{n < 3},{n * 7 % 1009},{n % 2}" for n in range(1_000))]))
     fitted, table = fitted_on(file)

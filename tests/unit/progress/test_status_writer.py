@@ -9,7 +9,7 @@ import pytest
 from trainjob.api.training_status import (
     LONGEST_KEY,
     LONGEST_TEXT,
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     CheckpointStatus,
     Failure,
     TrainingStatus,
@@ -83,7 +83,7 @@ def test_texts_and_metrics_are_bounded():
     assert len(found["failure"]["traceback"]) == LONGEST_TEXT
     assert found["failure"]["traceback"].endswith("last")
     assert found["failure"]["retryable"] is True
-    assert len(found["metrics"]) == MOST_ENTRIES
+    assert len(found["metrics"]) == MAX_ENTRIES
     assert as_json(TrainingStatus(metrics={"m" * 9999: 0.5}), AT)["metrics"] == {"m" * LONGEST_KEY: 0.5}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from report_runs import TEXT_JOB, Page, finish, predict, write_run
 from trainjob.errors import UserError
-from trainjob.evaluation.mistakes import MOST_MISTAKES
+from trainjob.evaluation.mistakes import MAX_WORST_ROWS
 from trainjob.evaluation.predictions import table
 from trainjob.report.mistakes import common_folder
 from trainjob.report.render import render
@@ -60,7 +60,7 @@ def test_of_many_mistakes_the_surest_are_shown(run: Folder) -> None:
     assert len(html) < 120_000
     assert "30,000 of 30,000 test rows are predicted wrong. Of these, the model is surest of" in page.text
     ends = [item.rpartition(" ")[2] for item in page.items]
-    assert ends == [f"{row:,}" for row in range(30_000, 30_000 - MOST_MISTAKES, -1)]
+    assert ends == [f"{row:,}" for row in range(30_000, 30_000 - MAX_WORST_ROWS, -1)]
 
 
 def test_predictions_of_earlier_versions_do_without_sources(run: Folder) -> None:

@@ -80,7 +80,7 @@ def test_a_batch_in_which_one_row_fails_answers_the_others(held: HeldModel):
 
 
 def test_what_would_wait_too_long_is_refused(held: HeldModel, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(app, "MOST_WAITING_ROWS", 3)
+    monkeypatch.setattr(app, "MAX_WAITING_ROWS", 3)
     with served(held, "tags") as server:
         with asked(server, held, [GOOD, GOOD, GOOD]) as answers:
             refused = server.predict(GOOD)
@@ -112,7 +112,7 @@ def request(body: bytes, length: int | None = None) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-@pytest.mark.parametrize("size", [limits.MOST_BODY_BYTES + 1, 3 * limits.MOST_BODY_BYTES])
+@pytest.mark.parametrize("size", [limits.MAX_BODY_BYTES + 1, 3 * limits.MAX_BODY_BYTES])
 def test_a_body_that_is_too_large_is_refused(texts: Server, size: int):
     answer = texts.predict(b" " * size)
     assert answer.status == 413
@@ -148,7 +148,7 @@ def test_a_slow_client_is_refused_and_disturbs_nobody(texts: Server, monkeypatch
 
 def test_bodies_are_held_up_to_a_limit(texts: Server, monkeypatch: pytest.MonkeyPatch):
     """Clients that have gone hold nothing."""
-    monkeypatch.setattr(limits, "MOST_HELD_BYTES", 1000)
+    monkeypatch.setattr(limits, "MAX_HELD_BYTES", 1000)
     with socket.create_connection((texts.host, texts.port)) as connection:
         connection.sendall(request(b" " * 990, 2000))
         eventually(lambda: texts.predict(GOOD).status == 429)

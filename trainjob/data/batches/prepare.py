@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 STORE_SHARE = 0.4
 """Fraction of the object store for prepared rows; the rest is for shuffling and batches."""
-MOST_ROWS_OF_A_TASK = 2**40
+MAX_ROWS_OF_A_TASK = 2**40
 
 
 Loader = Callable[[Iterable[Any]], Iterator[pa.Table]]
@@ -231,7 +231,7 @@ def _run_tasks(tasks: pa.Table, loader: Loader, numbered: bool, on_rows: OnRows 
             tables = loader(pickle.loads(task["parts"]))
             if on_rows is not None:
                 tables = _reporting(tables, on_rows)
-            yield from _numbered(tables, task["number"] * MOST_ROWS_OF_A_TASK) if numbered else tables
+            yield from _numbered(tables, task["number"] * MAX_ROWS_OF_A_TASK) if numbered else tables
     except UserError as error:
         raise TaskError(error) from None
 

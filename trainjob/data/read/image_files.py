@@ -18,8 +18,8 @@ from trainjob.data.read.rows import OnBadRow, RowLocation, Rows, refuse
 from trainjob.errors import DataError, RowError
 
 IDX_TABLE_BYTES = 4 * 2**20
-MOST_CHANNELS = 4
-MOST_PIXELS = 2**26
+MAX_CHANNELS = 4
+MAX_PIXELS = 2**26
 """Largest image in pixels; it takes 192 MiB as RGB, however small its file is."""
 _UINT8 = 8
 
@@ -77,10 +77,10 @@ class IDXFiles:
             images, *shape = _header(file, self.uri, dimensions=(3, 4))
             if images != count:
                 raise DataError(f"{self.uri} has {images} images but {self.labels_uri} has {count} labels")
-            if 0 in shape or (shape[2:] and shape[2] > MOST_CHANNELS):
+            if 0 in shape or (shape[2:] and shape[2] > MAX_CHANNELS):
                 found = " x ".join(map(str, shape))
                 raise DataError(f"{self.uri} has images of {found} pixels: it is damaged or empty")
-            if prod(shape[:2]) > MOST_PIXELS:
+            if prod(shape[:2]) > MAX_PIXELS:
                 raise too_large(self.uri)
             rows = max(1, IDX_TABLE_BYTES // max(1, prod(shape)))
             for start in range(0, count, rows):
@@ -108,7 +108,7 @@ def tensors_of(column: pa.ChunkedArray) -> Iterator[np.ndarray]:
 
 
 def too_large(where: str) -> RowError:
-    kind = f"images of more than {MOST_PIXELS:,} pixels are not supported"
+    kind = f"images of more than {MAX_PIXELS:,} pixels are not supported"
     return RowError(f"{where}: {kind}; make them smaller", where, kind)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from trainjob.data.read.image_files import MOST_PIXELS, tensors_of, too_large
+from trainjob.data.read.image_files import MAX_PIXELS, tensors_of, too_large
 from trainjob.data.read.lfs_pointer import POINTER, POINTER_ADVICE, is_pointer
 from trainjob.data.read.rows import Rows
 from trainjob.errors import DataError, RowError
@@ -203,7 +203,7 @@ def opened(data: bytes | np.ndarray, where: str, as_shown: bool = True) -> Pictu
             kind = f"{POINTER}; {POINTER_ADVICE}"
             raise RowError(f"{where} is {kind}", where, kind) from None
         raise _unsound(where, error) from None
-    if image.width * image.height > MOST_PIXELS:
+    if image.width * image.height > MAX_PIXELS:
         raise too_large(where)
     if image.mode not in _GREY_MODES + _COLOUR_MODES:
         kind = f"images of mode {image.mode} are not supported; convert to 8 bits per channel"

@@ -17,7 +17,7 @@ from trainjob.formatting import count, percent, score
 
 LARGEST_MATRIX = 60
 """With more classes than this, the report shows the most frequent confusions but no matrix."""
-MOST_CLASSES = 100
+MAX_CLASSES = 100
 """With more classes, tables show those with the lowest F1."""
 
 
@@ -162,11 +162,11 @@ class ClassificationScores(Scores):
         return ClassEstimates, ClassLead
 
     def shown_classes(self) -> list[ClassScores]:
-        """All classes in their order. If there are too many, the MOST_CLASSES with the lowest F1 among those that have
+        """All classes in their order. If there are too many, the MAX_CLASSES with the lowest F1 among those that have
         rows in the set, the worst first."""
-        if len(self.per_class) <= MOST_CLASSES:
+        if len(self.per_class) <= MAX_CLASSES:
             return self.per_class
-        return sorted((each for each in self.per_class if each.rows), key=lambda each: each.f1)[:MOST_CLASSES]
+        return sorted((each for each in self.per_class if each.rows), key=lambda each: each.f1)[:MAX_CLASSES]
 
     def cells(self) -> list[Cell]:
         """A cell for each pair of classes that has rows."""

@@ -9,17 +9,17 @@ import pyarrow as pa
 from trainjob.api import StrictModel
 from trainjob.evaluation.estimates import Estimate, Lead
 from trainjob.evaluation.label_estimates import LabelEstimates, LabelJudge, LabelLead, ratio
+from trainjob.evaluation.mistakes import MAX_WORST_ROWS
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, Worst, check_finite
 from trainjob.evaluation.thresholds import USUAL, best_threshold, precision_recall
 from trainjob.formatting import MISSING, count, percent, score
 
 LARGEST_MATRIX = 40
 """With more labels than this, the report shows the pairs that occur together most often but no matrix."""
-MOST_SHOWN = 100
+MAX_LABELS_SHOWN = 100
 """With more labels, tables show those with the lowest F1, and pairs are not counted."""
-MOST_PAIRS = 15
-MOST_WORST = 20
-FEWEST_POSITIVES = 5
+MAX_PAIRS = 15
+MIN_POSITIVES = 5
 """Validation rows that must have a label to choose its threshold; with fewer, it is one half."""
 
 
@@ -88,7 +88,7 @@ class LabelsScores(Scores):
     per_label: list[LabelScores]
     """Scores of each label."""
     together: list[list[int]]
-    """Rows that have both of two labels; empty for more than MOST_SHOWN labels."""
+    """Rows that have both of two labels; empty for more than MAX_LABELS_SHOWN labels."""
     predicted_together: list[list[int]]
     """Rows that get both of two labels."""
 
@@ -181,7 +181,7 @@ class LabelsScores(Scores):
         judge = cls.judge_of([predictions["label"], predictions["prediction"]])
         is_wrong = judge.values(predictions["label"]) != judge.values(predictions["prediction"])
         wrong = is_wrong.sum(axis=1)
-        chosen = np.argsort(-wrong, kind="stable")[: min(MOST_WORST, int((wrong > 0).sum()))]
+        chosen = np.argsort(-wrong, kind="stable")[: min(MAX_WORST_ROWS, int((wrong > 0).sum()))]
         lines = [
             (_listed(line["prediction"]), _wrong_labels(int(number)), _listed(line["label"]))
             for line, number in zip(predictions.take(chosen).to_pylist(), wrong[chosen], strict=True)
@@ -198,10 +198,10 @@ class LabelsScores(Scores):
         return LabelEstimates, LabelLead
 
     def shown_labels(self) -> list[LabelScores]:
-        """All labels in their order. If there are too many, the MOST_SHOWN with the lowest F1, the worst first."""
-        if len(self.per_label) <= MOST_SHOWN:
+        """All labels in their order; of too many, the MAX_LABELS_SHOWN with the lowest F1, the worst first."""
+        if len(self.per_label) <= MAX_LABELS_SHOWN:
             return self.per_label
-        return sorted(self.per_label, key=lambda each: each.f1)[:MOST_SHOWN]
+        return sorted(self.per_label, key=lambda each: each.f1)[:MAX_LABELS_SHOWN]
 
     def has_matrix(self) -> bool:
         return 1 < len(self.per_label) <= LARGEST_MATRIX
@@ -211,7 +211,7 @@ class LabelsScores(Scores):
         if not self.together:
             return []
         together = np.triu(np.array(self.together, np.int64), 1)
-        best = np.argsort(-together, axis=None, kind="stable")[:MOST_PAIRS]
+        best = np.argsort(-together, axis=None, kind="stable")[:MAX_PAIRS]
         places = [place for place in zip(*np.unravel_index(best, together.shape), strict=True) if together[place] > 0]
         found: list[LabelPair] = []
         for one, other in places:
@@ -231,7 +231,7 @@ class LabelsScores(Scores):
 def choose_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> list[float]:
     """The threshold of each label with the highest F1, from labels and probabilities [n, L]."""
     return [
-        best_threshold("positive_f1", has_label, of_label) if has_label.sum() >= FEWEST_POSITIVES else USUAL
+        best_threshold("positive_f1", has_label, of_label) if has_label.sum() >= MIN_POSITIVES else USUAL
         for has_label, of_label in zip(labels.T.astype(bool), probabilities.T.astype(np.float64), strict=True)
     ]
 
@@ -284,7 +284,7 @@ def labels_scores(
 
 def _together(has_label: np.ndarray) -> list[list[int]]:
     """The number of rows with both of two labels, from bool [n, L]; empty for too many labels."""
-    if has_label.shape[1] > MOST_SHOWN:
+    if has_label.shape[1] > MAX_LABELS_SHOWN:
         return []
     return (has_label.T.astype(np.float64) @ has_label).astype(np.int64).tolist()
 

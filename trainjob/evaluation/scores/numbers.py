@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from trainjob.api import StrictModel
 from trainjob.evaluation.estimates import Estimate
+from trainjob.evaluation.mistakes import MAX_WORST_ROWS
 from trainjob.evaluation.number_estimates import NumberEstimates, NumberJudge, NumberLead
 from trainjob.evaluation.scores.base import WHEN_SCORED, Table, Worst, check_finite
 from trainjob.evaluation.scores.estimated import EstimatedScores
 from trainjob.formatting import count, plain_number, score
 
-MOST_POINTS = 400
+MAX_POINTS = 400
 """Rows whose predictions are drawn beside their labels."""
 RANGES = 5
-MOST_WORST = 20
 
 
 class Residuals(StrictModel):
@@ -111,7 +111,7 @@ class NumberScores(EstimatedScores):
     def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
         """The rows with the largest errors."""
         errors = predictions["prediction"].to_numpy() - predictions["label"].to_numpy()
-        indices = np.argsort(-np.abs(errors), kind="stable")[:MOST_WORST]
+        indices = np.argsort(-np.abs(errors), kind="stable")[:MAX_WORST_ROWS]
         lines = [
             (
                 plain_number(line["prediction"]),
@@ -136,7 +136,7 @@ def number_scores(labels: np.ndarray, predicted: np.ndarray, loss_sum: float) ->
     Raises Diverged if the loss is not finite.
     """
     check_finite("the loss", loss_sum, WHEN_SCORED)
-    return described(NumberJudge().estimates(labels, predicted), labels, predicted, loss_sum, MOST_POINTS)
+    return described(NumberJudge().estimates(labels, predicted), labels, predicted, loss_sum, MAX_POINTS)
 
 
 def described(

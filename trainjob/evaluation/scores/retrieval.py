@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.evaluation.estimates import Estimate
+from trainjob.evaluation.mistakes import MAX_WORST_ROWS
 from trainjob.evaluation.ranks import RankEstimates, RankJudge, RankLead, share
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Worst, check_finite
 from trainjob.evaluation.scores.estimated import EstimatedScores
 from trainjob.formatting import count
 
-MOST_WORST = 20
 IS_CLOSER = "is_closer"
 """The column of predictions of triplets that says whether the right text is closer than the negative."""
 CLASS = "class"
@@ -68,7 +68,7 @@ class RetrievalScores(EstimatedScores):
     def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
         """The pairs with the highest ranks, but the first."""
         ranks = predictions["prediction"].to_numpy()
-        indices = np.argsort(-ranks, kind="stable")[: min(MOST_WORST, int(np.sum(ranks > 1)))]
+        indices = np.argsort(-ranks, kind="stable")[: min(MAX_WORST_ROWS, int(np.sum(ranks > 1)))]
         lines = [(f"rank {count(int(ranks[index]))}", "the text below the first", "rank 1") for index in indices]
         wrong = f"{count(int(np.sum(ranks > 1)))} of {count(len(ranks))} {set_name} pairs have another text closer"
         summary = f"{wrong} than the right one." if len(indices) == 0 else f"{wrong}. The worst {len(indices)}:"
@@ -130,7 +130,7 @@ class SameClassScores(RetrievalScores):
         """The rows with the highest ranks, but the first."""
         ranks = predictions["prediction"].to_numpy()
         wrong = int(np.sum(ranks > 1))
-        indices = np.argsort(-ranks, kind="stable")[: min(MOST_WORST, wrong)]
+        indices = np.argsort(-ranks, kind="stable")[: min(MAX_WORST_ROWS, wrong)]
         names = predictions[CLASS].take(pa.array(indices)).to_pylist()
         lines = [
             (f"rank {count(int(rank))}", "the nearest text of its class", name or "a class without training rows")

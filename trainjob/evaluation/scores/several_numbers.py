@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from trainjob.api import StrictModel
 from trainjob.evaluation.estimates import Estimate
+from trainjob.evaluation.mistakes import MAX_WORST_ROWS
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Table, Worst, check_finite
 from trainjob.evaluation.scores.estimated import EstimatedScores
-from trainjob.evaluation.scores.numbers import MOST_POINTS, MOST_WORST, NumberScores, described
+from trainjob.evaluation.scores.numbers import MAX_POINTS, NumberScores, described
 from trainjob.evaluation.several_number_estimates import (
     SeveralNumbersEstimates,
     SeveralNumbersJudge,
@@ -18,8 +19,8 @@ from trainjob.evaluation.several_number_estimates import (
 )
 from trainjob.formatting import count, plain_number, score
 
-POINTS_OF_ALL = 4 * MOST_POINTS
-MOST_DRAWN = 12
+POINTS_OF_ALL = 4 * MAX_POINTS
+MAX_COLUMNS_DRAWN = 12
 """With more columns, the report draws the predictions of those with the lowest R²."""
 COLUMNS_OF_ROW = 6
 """The most columns that are shown of one of the worst rows: those that are off most."""
@@ -114,7 +115,7 @@ class SeveralNumbersScores(EstimatedScores):
         judge = cls.judge_of([predictions["error"]])
         errors, predicted, labels = (judge.values(predictions[name]) for name in ("error", "prediction", "label"))
         off = np.sqrt((errors**2).mean(axis=1))
-        indices = np.argsort(-off, kind="stable")[:MOST_WORST]
+        indices = np.argsort(-off, kind="stable")[:MAX_WORST_ROWS]
         lines: list[tuple[str, str, str]] = []
         for index in indices.tolist():
             shown = np.argsort(-np.abs(errors[index]), kind="stable")[:COLUMNS_OF_ROW].tolist()
@@ -133,10 +134,10 @@ class SeveralNumbersScores(EstimatedScores):
         return Worst("Which rows are off most", summary, indices, lines)
 
     def drawn(self) -> list[ColumnScores]:
-        """All columns in their order. If there are too many, the MOST_DRAWN with the lowest R², the worst first."""
-        if len(self.columns) <= MOST_DRAWN:
+        """All columns in their order; of too many, the MAX_COLUMNS_DRAWN with the lowest R², the worst first."""
+        if len(self.columns) <= MAX_COLUMNS_DRAWN:
             return self.columns
-        return sorted(self.columns, key=lambda each: each.scores.r2.value)[:MOST_DRAWN]
+        return sorted(self.columns, key=lambda each: each.scores.r2.value)[:MAX_COLUMNS_DRAWN]
 
 
 def _error_in_words(error: Estimate) -> str:
@@ -158,7 +159,7 @@ def several_number_scores(
     for index, name in enumerate(names):
         order = np.lexsort((predicted[:, index], labels[:, index]))
         own = labels[order, index], predicted[order, index], float(loss_sums[index])
-        points = min(MOST_POINTS, POINTS_OF_ALL // len(names))
+        points = min(MAX_POINTS, POINTS_OF_ALL // len(names))
         columns.append(ColumnScores(name=name, scores=described(of_columns[index], *own, points)))
     return SeveralNumbersScores(
         rows=len(labels),

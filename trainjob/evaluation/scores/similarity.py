@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.evaluation.estimates import Estimate
+from trainjob.evaluation.mistakes import MAX_WORST_ROWS
 from trainjob.evaluation.scores.base import WHEN_SCORED, Worst, check_finite
 from trainjob.evaluation.scores.estimated import EstimatedScores
 from trainjob.evaluation.similarity import SimilarityEstimates, SimilarityJudge, SimilarityLead
 from trainjob.formatting import count
 
-MOST_WORST = 20
 AIM = "aim"
 """The column of predictions with the cosine that the score stands for."""
 
@@ -51,7 +51,7 @@ class SimilarityScores(EstimatedScores):
     def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
         """The pairs whose cosine is furthest from what the score stands for."""
         errors = predictions["prediction"].to_numpy() - predictions[AIM].to_numpy()
-        indices = np.argsort(-np.abs(errors), kind="stable")[:MOST_WORST]
+        indices = np.argsort(-np.abs(errors), kind="stable")[:MAX_WORST_ROWS]
         lines = [
             (f"cosine {line['prediction']:.3f}", f"{line[AIM]:.3f} would be right", f"score {line['label']:g}")
             for line in predictions.take(indices).to_pylist()

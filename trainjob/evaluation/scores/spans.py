@@ -8,13 +8,12 @@ import pyarrow as pa
 
 from trainjob.api import StrictModel
 from trainjob.evaluation.estimates import Estimate
+from trainjob.evaluation.mistakes import MAX_WORST_ROWS
 from trainjob.evaluation.scores.base import WHEN_SCORED, Table, Worst, check_finite
 from trainjob.evaluation.scores.estimated import EstimatedScores
 from trainjob.evaluation.span_estimates import SpanEstimates, SpanJudge, SpanLead, counts_by_type, scores_of
 from trainjob.formatting import count, score
 from trainjob.schema.spans import Span, parsed
-
-MOST_WORST = 20
 
 
 class TypeScores(StrictModel):
@@ -107,7 +106,7 @@ class SpanScores(EstimatedScores):
             elif missed:
                 ranked.append((0.0, index, ("none", f"{len(missed)} missed", _shown(missed[0]))))
         ranked.sort(key=lambda each: -each[0])
-        chosen = ranked[:MOST_WORST]
+        chosen = ranked[:MAX_WORST_ROWS]
         wrong_rows = f"{count(len(ranked))} of {count(len(predictions))} {set_name} rows have a wrong or missed span."
         indices = np.array([index for _, index, _ in chosen], np.int64)
         return Worst("The most confident mistakes", wrong_rows, indices, [lines for _, _, lines in chosen])

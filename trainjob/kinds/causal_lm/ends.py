@@ -8,7 +8,7 @@ import pyarrow as pa
 from trainjob.errors import DataError, notify
 from trainjob.kinds.causal_lm.packing import GIVEN
 from trainjob.kinds.causal_lm.tokens import TokensInput
-from trainjob.kinds.inputs.token_codes import MOST_TOKENS
+from trainjob.kinds.inputs.token_codes import MAX_TOKENS
 
 _PROBE = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
 _ROOM = 1 << 20
@@ -34,7 +34,7 @@ def turn_end_id(tokens: TokensInput) -> int | None:
     tokenizer, end = tokens.tokenizer, None
     control = tokenizer.get_added_tokens_decoder()
     for code in reversed(rows[0] if rows else []):
-        token = code & (MOST_TOKENS - 1)
+        token = code & (MAX_TOKENS - 1)
         if code & GIVEN:
             break
         if token in control:

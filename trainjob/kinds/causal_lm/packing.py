@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from trainjob.data.batches.examples import IGNORED, Examples
-from trainjob.kinds.inputs.token_codes import FLAG_BIT, MOST_TOKENS, read_codes
+from trainjob.kinds.inputs.token_codes import FLAG_BIT, MAX_TOKENS, read_codes
 
 GIVEN = 1 << FLAG_BIT
 """Added to the code of a token that is given and not a label, such as one of a prompt."""
@@ -59,7 +59,7 @@ def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
     tokens; `pad` is the token of those places."""
     is_pad = codes < 0
     starts = is_pad | (codes >= START)
-    tokens = np.where(is_pad, pad, codes & (MOST_TOKENS - 1)).astype(np.int64)
+    tokens = np.where(is_pad, pad, codes & (MAX_TOKENS - 1)).astype(np.int64)
     indices = np.broadcast_to(np.arange(codes.shape[1]), codes.shape)
     positions = indices - np.maximum.accumulate(np.where(starts, indices, 0), axis=1)
     return tokens, positions

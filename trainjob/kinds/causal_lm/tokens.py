@@ -20,7 +20,7 @@ from trainjob.kinds.causal_lm.piece_tokenizer import PieceTokenizer
 from trainjob.kinds.causal_lm.row_layout import Form, Prompt, RowLayout, prompt_text
 from trainjob.kinds.inputs.text import text_contents
 from trainjob.kinds.inputs.text_columns import TextColumns
-from trainjob.kinds.inputs.token_codes import MOST_TOKENS, largest_token, stored
+from trainjob.kinds.inputs.token_codes import MAX_TOKENS, largest_token, stored
 from trainjob.pretrained.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
 
 PAD, END = "<|pad|>", "<|end|>"
@@ -186,8 +186,8 @@ def check_tokenizer(preprocessor: TokensInput, field: str) -> None:
             template_of(preprocessor.tokenizer_config)
     except DataError as error:
         raise DataError(f"{field}: {error}") from None
-    if (largest := largest_token(preprocessor.tokenizer)) >= MOST_TOKENS:
-        raise DataError(f"{field}: the tokenizer has the token {largest:,}; numbers below {MOST_TOKENS:,} fit")
+    if (largest := largest_token(preprocessor.tokenizer)) >= MAX_TOKENS:
+        raise DataError(f"{field}: the tokenizer has the token {largest:,}; numbers below {MAX_TOKENS:,} fit")
 
 
 def _token_id(preprocessor: TokensInput, *names: str) -> int:

@@ -21,7 +21,7 @@ from trainjob.kinds.target import Target
 
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
-MOST_WORDS = 10_000
+MAX_WORDS = 10_000
 """Different values of a column that are counted."""
 FIRST_ROWS = 10_000
 FEW_WORDS = 20
@@ -57,7 +57,7 @@ class Found:
     has_codes: bool = False
     """Whether a number begins with a zero, as postal codes do, or is whole and too large to be told from others."""
     words: set[str] | None = field(default_factory=set[str])
-    """The different values; None where they are more than MOST_WORDS."""
+    """The different values; None where they are more than MAX_WORDS."""
     ends: tuple[float, float] | None = None
     """First and last cell of a column that counts upwards in steps of one; NaN of one that does not."""
 
@@ -102,7 +102,7 @@ class Found:
         self.has_codes |= later.has_codes
         if self.words is not None:
             self.words.update(later.words or ())
-            if later.words is None or len(self.words) > MOST_WORDS:
+            if later.words is None or len(self.words) > MAX_WORDS:
                 self.words = None
         if self.ends is None or later.ends is None:
             self.ends = self.ends or later.ends

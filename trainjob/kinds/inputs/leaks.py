@@ -9,7 +9,7 @@ import pyarrow as pa
 from trainjob.data.arrays import as_numpy
 from trainjob.kinds.inputs.cells import Read, as_categories, as_numbers
 
-FEWEST_ROWS = 20
+MIN_ROWS = 20
 ROWS_OF_A_VALUE = 2
 """Fewer rows of each value, on average, may have the same label by chance."""
 TOLERANCE = 1e-9
@@ -31,7 +31,7 @@ class Answers:
 def tells(cells: pa.Array, answers: Answers) -> bool:
     """Whether the cells of a column alone tell the labels of the same rows: each value always has the same label, or a
     line leads from one number to the other."""
-    if len(cells) < FEWEST_ROWS:
+    if len(cells) < MIN_ROWS:
         return False
     values, classes = as_categories(cells).dictionary_encode("encode"), answers.classes
     count = len(values.dictionary)

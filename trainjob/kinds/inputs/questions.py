@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-MOST_CHARACTERS = 100_000
+MAX_CHARACTERS = 100_000
 """The longest text: others wait while it is tokenized."""
 
 Row = tuple[str | None, ...] | bytes
@@ -131,8 +131,8 @@ def text_example(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _text(text: str) -> str:
-    if len(text) > MOST_CHARACTERS:
-        raise ValueError(f"has {len(text):,} characters: shorten it to {MOST_CHARACTERS:,}")
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"has {len(text):,} characters: shorten it to {MAX_CHARACTERS:,}")
     try:
         text.encode()
     except UnicodeEncodeError:

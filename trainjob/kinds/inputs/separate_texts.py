@@ -14,7 +14,7 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import row_number
 from trainjob.kinds.inputs.text import TextInput, cleaned
-from trainjob.kinds.inputs.token_codes import FLAG_BIT, MOST_TOKENS, codes_of, read_codes, stored
+from trainjob.kinds.inputs.token_codes import FLAG_BIT, MAX_TOKENS, codes_of, read_codes, stored
 from trainjob.pretrained.tokenizers import cut_share, padded_length
 
 
@@ -57,7 +57,7 @@ class SeparateTexts(TextInput):
         """ids and mask, of pairs also pair_ids and pair_mask, and of triplets negative_ids and negative_mask, all int64
         [n, `padded_length`]."""
         codes = read_codes(examples.values, self.flag_bits)
-        types, ids = codes >> FLAG_BIT, codes & (MOST_TOKENS - 1)
+        types, ids = codes >> FLAG_BIT, codes & (MAX_TOKENS - 1)
         rows = np.repeat(np.arange(len(examples)), examples.lengths)
         inputs: dict[str, np.ndarray] = {}
         for number, name in enumerate(("", "pair_", "negative_")[: len(self.groups)]):

@@ -22,7 +22,7 @@ pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
 BINS = 48
 """A number is embedded piece by piece between so many quantiles of the training rows."""
-MOST_CATEGORIES = 1000
+MAX_CATEGORIES = 1000
 """The most frequent values of a column; the others count as one."""
 _ROUNDED = re.compile(r"\d(\.\d+)?e\+\d+")
 """A long whole number, as a float64 is written."""
@@ -82,7 +82,7 @@ class Categories:
         counts = Counter(cells)
         missing = counts.pop(None, 0)
         ordered = sorted(counts, key=lambda name: (-counts[str(name)], str(name)))
-        names = [str(name) for name in ordered if counts[name] > 1 or len(counts) <= 2][:MOST_CATEGORIES]
+        names = [str(name) for name in ordered if counts[name] > 1 or len(counts) <= 2][:MAX_CATEGORIES]
         has_others = len(names) < len(counts)
         other = len(names) if has_others else 0
         return cls(
@@ -108,7 +108,7 @@ class Categories:
 
     def look_alike(self, unknown: set[str]) -> tuple[str, str] | None:
         """The first cell that differs from a category in case, blanks or invisible characters alone; the category."""
-        some = sorted(unknown)[:MOST_CATEGORIES]
+        some = sorted(unknown)[:MAX_CATEGORIES]
         return next(((cell, self._by_look[key]) for cell in some if (key := visible(cell)) in self._by_look), None)
 
     @cached_property

@@ -17,7 +17,7 @@ from trainjob.errors import DataError, listed
 from trainjob.kinds.inputs.cells import as_categories
 from trainjob.kinds.inputs.leaks import Answers, tells
 from trainjob.kinds.inputs.table import TableInput
-from trainjob.kinds.inputs.table_columns import MOST_CATEGORIES, TableColumn
+from trainjob.kinds.inputs.table_columns import MAX_CATEGORIES, TableColumn
 from trainjob.kinds.inputs.table_scan import (
     nothing_left,
     reasons,
@@ -133,8 +133,8 @@ def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, telling: S
     if left_out:
         notes.append(f"columns left out: {reasons(left_out)}")
     for column in table.read:
-        if column.categories is not None and len(column.categories.names) == MOST_CATEGORIES:
+        if column.categories is not None and len(column.categories.names) == MAX_CATEGORIES:
             notes.append(
-                f'column "{column.name}": only the {MOST_CATEGORIES:,} most frequent values are categories of their own'
+                f'column "{column.name}": only the {MAX_CATEGORIES:,} most frequent values are categories of their own'
             )
     return notes

@@ -28,7 +28,7 @@ from trainjob.kinds.inputs.table_columns import TableColumn
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
 SAMPLED_CELLS = 2_000_000
-FEWEST_SAMPLED, MOST_SAMPLED = 5_000, 50_000
+MIN_SAMPLED, MAX_SAMPLED = 5_000, 50_000
 """Rows by which columns are fitted."""
 
 SampledRow = tuple[bytes, list[str | None]]
@@ -98,7 +98,7 @@ def scan_typed(
             (~is_empty).astype(np.uint8),
         )
 
-    sampled = int(np.clip(SAMPLED_CELLS // len(names), FEWEST_SAMPLED, MOST_SAMPLED))
+    sampled = int(np.clip(SAMPLED_CELLS // len(names), MIN_SAMPLED, MAX_SAMPLED))
     columns = list(dict.fromkeys([*names, *unknown, str(label_column(dataset))]))
     finder = TypeFinder(labels, {name: Found() for name in unknown})
     bad = BadRows()

@@ -21,7 +21,7 @@ from trainjob.kinds.inputs.cleaning import clean
 from trainjob.kinds.inputs.given import table_of_texts
 from trainjob.kinds.inputs.questions import Question, text_question
 from trainjob.kinds.inputs.text_columns import TextColumns
-from trainjob.kinds.inputs.token_codes import FLAG_BIT, MOST_TOKENS, codes_of, read_codes, stored
+from trainjob.kinds.inputs.token_codes import FLAG_BIT, MAX_TOKENS, codes_of, read_codes, stored
 from trainjob.pretrained.tokenizer_check import check_export
 from trainjob.pretrained.tokenizers import (
     CHARACTERS_PER_TOKEN,
@@ -41,7 +41,7 @@ SPECIAL_TOKENS = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
-_MOST_CHARACTERS = 1000
+_MAX_CHARACTERS = 1000
 EXCERPT_CHARACTERS = 1000
 """Characters of a text that are kept beside its prediction."""
 EXCERPTS = ("text", "text_pair", "text_negative")
@@ -126,7 +126,7 @@ class TextInput(TextColumns):
         positions = np.arange(padded_length(lengths, self.max_length))
         mask, is_token = positions < lengths[:, None], positions < examples.lengths[:, None]
         input_ids, codes = np.full(mask.shape, self.pad_token_id, np.int64), read_codes(examples.values, self.flag_bits)
-        input_ids[is_token] = codes & (MOST_TOKENS - 1)
+        input_ids[is_token] = codes & (MAX_TOKENS - 1)
         inputs = {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
         if self.has_types:
             inputs["token_type_ids"] = np.zeros_like(input_ids)
@@ -245,7 +245,7 @@ def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> 
     numbers, so two trainings differ. Here the characters are numbered beforehand, as if they were special tokens.
     """
     tokenizer = _wordpiece(models.WordPiece(unk_token=SPECIAL_TOKENS["unk_token"]))
-    most = min(_MOST_CHARACTERS, (vocabulary_size - len(SPECIAL_TOKENS)) // 3)
+    most = min(_MAX_CHARACTERS, (vocabulary_size - len(SPECIAL_TOKENS)) // 3)
     alphabet, inner = _alphabet(texts, tokenizer, most)
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary_size,

@@ -18,7 +18,7 @@ TokenType = Literal["uint16", "int32"]
 
 FLAG_BIT = 24
 """The lowest bit of a code's flags."""
-MOST_TOKENS = 1 << FLAG_BIT
+MAX_TOKENS = 1 << FLAG_BIT
 _NARROW_BITS = 16
 
 
@@ -35,7 +35,7 @@ def largest_token(tokenizer: Tokenizer) -> int:
 def codes_of(tokens: Iterable[int]) -> np.ndarray:
     """The codes of tokens without flags, int32 [t]. Raises DataError for a token that leaves no room for flags."""
     found = np.fromiter(tokens, np.uint32)
-    _check(found, MOST_TOKENS)
+    _check(found, MAX_TOKENS)
     return found.astype(np.int32)
 
 
@@ -44,7 +44,7 @@ def stored(codes: np.ndarray, token_type: TokenType, flag_bits: int) -> np.ndarr
     that does not fit."""
     if token_type == "int32":
         return codes
-    tokens, flags, shift = codes & (MOST_TOKENS - 1), codes >> FLAG_BIT, _NARROW_BITS - flag_bits
+    tokens, flags, shift = codes & (MAX_TOKENS - 1), codes >> FLAG_BIT, _NARROW_BITS - flag_bits
     _check(tokens, 1 << shift)
     assert not (flags >> flag_bits).any()
     return (tokens | flags << shift).astype(np.uint16)

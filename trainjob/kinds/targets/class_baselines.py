@@ -10,7 +10,7 @@ UPDATES = 1e9
 """Limit for the number of weights, beyond which fitting stops: about 5 seconds of one core."""
 LOGIT_OF_ABSENT = -1e4
 """The logit of a class that the training rows lack: its probability is 0, and its loss finite."""
-FEWEST_EPOCHS, MOST_EPOCHS = 5, 300
+MIN_EPOCHS, MAX_EPOCHS = 5, 300
 
 
 def one_vs_rest(features: Any, labels: np.ndarray, held: Any) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
@@ -41,7 +41,7 @@ def logistic_regression(
     from sklearn.linear_model import LogisticRegression
 
     updates = (outputs or classes) * (features.nnz if hasattr(features, "nnz") else features.size)
-    epochs = int(np.clip(UPDATES / updates, FEWEST_EPOCHS, MOST_EPOCHS))
+    epochs = int(np.clip(UPDATES / updates, MIN_EPOCHS, MAX_EPOCHS))
     # saga gets as far as lbfgs in a tenth of the time, and sees to single precision, too
     model = LogisticRegression(C=INVERSE_REGULARIZATION, solver="saga", max_iter=epochs, random_state=0)
     with warnings.catch_warnings():

@@ -17,7 +17,7 @@ from trainjob.errors import DataError, listed
 from trainjob.kinds.classifier import ONE_CLASS_LOSS
 from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.kinds.targets.one_class import OneClass
-from trainjob.kinds.targets.several_labels import MOST_LABELS, SeveralLabels
+from trainjob.kinds.targets.several_labels import MAX_LABELS, SeveralLabels
 
 ClassTarget = OneClass | SeveralLabels
 """The target of a classifier."""
@@ -93,9 +93,9 @@ class ClassOrLabels:
         uris = listed(dataset.train.all_uris)
         if not names:
             raise TooFewRows(f'{uris}: no row has a label: column "{self.column}" has only empty lists')
-        if len(names) > MOST_LABELS:
+        if len(names) > MAX_LABELS:
             raise DataError(
-                f'{uris}: column "{self.column}" has {len(names):,} different labels; at most {MOST_LABELS:,} can be '
+                f'{uris}: column "{self.column}" has {len(names):,} different labels; at most {MAX_LABELS:,} can be '
                 "learned: leave out rare ones"
             )
         indices = {name: index for index, name in enumerate(names)}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trainjob.kinds.targets.number_objective import NumberObjective
     from trainjob.models.trainable import Trainable
 
-MOST_STRATA, ROWS_OF_STRATUM = 10, 20
+MAX_STRATA, ROWS_OF_STRATUM = 10, 20
 """Rows are set aside for validation within ranges of labels with equally many rows: at most so many ranges, with at
 least so many rows each."""
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -63,7 +63,7 @@ class NumberLabels:
                 "two different ones are needed"
             )
         refuse_too_few(survey.hashes, dataset)
-        strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MOST_STRATA))
+        strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MAX_STRATA))
         edges = np.unique(np.quantile(labels, np.arange(1, strata) / strata)) if strata > 1 else np.empty(0)
         return survey, Number(edges.tolist())
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 TOGETHER = 2
 """The fewest texts of a class that a batch is to have, if it has one."""
-FEWEST_IN_BATCH = 4
+MIN_BATCH_SIZE = 4
 """Rows of the smallest batch that has two texts of a class, and others."""
 UNFIT = "have no two different texts of one class beside a text of another, among which each text is to find its class"
 _ADVICE = "add texts to its classes"
@@ -156,10 +156,10 @@ class SameClass(Vectors):
         check_metric(spec, METRICS_OF_RANKS, "texts with classes")
         if spec is None or spec.training.batch_size is None:
             raise ValueError("an embedder's loss is in the spec")
-        if spec.training.batch_size < FEWEST_IN_BATCH:
+        if spec.training.batch_size < MIN_BATCH_SIZE:
             raise UserError(
                 "spec.training.batchSize: an embedder learns from texts of the same class and of others in a batch: at "
-                f"least {FEWEST_IN_BATCH}"
+                f"least {MIN_BATCH_SIZE}"
             )
         return SameClassObjective(cast("TextEmbedder", spec.model.kind).scale, spec.training.batch_size)
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from trainjob.kinds.targets.labels_objective import LabelsObjective
     from trainjob.models.classifier import Classifier
 
-MOST_LABELS = 1000
-MOST_COMBINATIONS, ROWS_OF_COMBINATION = 1000, 20
+MAX_LABELS = 1000
+MAX_COMBINATIONS, ROWS_OF_COMBINATION = 1000, 20
 """The combinations of labels that are a stratum each: at most so many, with at least so many rows each."""
 USUAL_THRESHOLD = 0.5
 SHOWN_LABELS, SHOWN_IN_ERRORS = 20, 10
@@ -63,7 +63,7 @@ class SeveralLabels(Target):
         """The target of the rows with these labels, training and validation."""
         rarest_first = np.argsort(labels.sum(axis=0, dtype=np.int64), kind="stable").tolist()
         found, rows = np.unique(np.packbits(labels, axis=1), axis=0, return_counts=True)
-        chosen = np.argsort(-rows, kind="stable")[:MOST_COMBINATIONS]
+        chosen = np.argsort(-rows, kind="stable")[:MAX_COMBINATIONS]
         frequent = np.unpackbits(found[chosen[rows[chosen] >= ROWS_OF_COMBINATION]], axis=1, count=len(names))
         return cls(names, rarest_first, [np.flatnonzero(each).tolist() for each in frequent])
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trainjob.kinds.targets.several_numbers_objective import SeveralNumbersObjective
     from trainjob.models.trainable import Trainable
 
-MOST_NUMBERS = 100
+MAX_NUMBERS = 100
 SHOWN_COLUMNS = 10
 
 
@@ -54,9 +54,9 @@ class SeveralNumberLabels:
         different rows are there to set some aside for validation."""
         labels, place = survey.labels, listed(dataset.train.all_uris)
         assert labels is not None
-        if len(self.names) > MOST_NUMBERS:
+        if len(self.names) > MAX_NUMBERS:
             raise DataError(
-                f"spec.dataset.labels names {len(self.names):,} columns of numbers; at most {MOST_NUMBERS} can be "
+                f"spec.dataset.labels names {len(self.names):,} columns of numbers; at most {MAX_NUMBERS} can be "
                 "learned by one model"
             )
         columns: dict[bytes, str] = {}
