@@ -391,7 +391,7 @@ def test_the_model_is_scored_compared_and_reported(data: Path, tmp_path: Path) -
     [baseline] = compare_with_baselines(job, run, ["tfidf"]).baselines
     assert baseline.error == ""
     assert baseline.standing is not None
-    assert baseline.standing.main_value > 0.8, "texts of a class share words"
+    assert baseline.standing.main.value > 0.8, "texts of a class share words"
     page = Page(render(run))
     assert page.tables["overall"][0] == ["Set", "Rows", "Texts", "Alone", "MRR", "recall@1", "recall@10", "Loss"]
     assert "Which texts are far from their class" in page.text

@@ -35,9 +35,10 @@ def change(folder: Path, **fields: Any) -> None:
     file.write_text(json.dumps(json.loads(file.read_bytes()) | fields))
 
 
+@pytest.mark.parametrize("is_bfloat16", [False, True])
 @pytest.mark.parametrize("length", [3, 63, 64, 65, 200])
 @pytest.mark.parametrize("padding", [None, 0, 1])
-def test_logits_equal_those_of_transformers(folder: Path, length: int, padding: int | None):
+def test_logits_equal_those_of_transformers(folder: Path, length: int, padding: int | None, is_bfloat16: bool):
     """`padding` is that of the second row; without, there is no mask."""
     quick, _ = load_model(folder, only_to_answer=True)
     slow, _ = load_model(folder)
@@ -49,7 +50,7 @@ def test_logits_equal_those_of_transformers(folder: Path, length: int, padding: 
     if padding is not None:
         inputs["attention_mask"] = torch.ones_like(tokens)
         inputs["attention_mask"][1, length - padding :] = 0
-    with torch.inference_mode():
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=is_bfloat16):
         expected = slow(**inputs)
         assert expected.std() > 0.1, "all parts of the network matter"
         torch.testing.assert_close(quick(**inputs), expected, rtol=1e-5, atol=1e-5)

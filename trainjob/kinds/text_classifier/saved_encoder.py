@@ -161,7 +161,7 @@ class Layer(nn.Module):
     def _attention(self, hidden: Tensor, mask: Tensor | None, cosine: Tensor, sine: Tensor) -> Tensor:
         parts = self.attn["Wqkv"](hidden).unflatten(-1, (3, self._heads, -1)).unbind(dim=-3)
         query, key, value = (part.transpose(1, 2) for part in parts)
-        query, key = (_turned(part, cosine, sine) for part in (query, key))
+        query, key = (_turned(part.float(), cosine, sine).type_as(part) for part in (query, key))
         found = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         return self.attn["Wo"](found.transpose(1, 2).flatten(-2))
 
@@ -172,10 +172,12 @@ def _turned(part: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 
 class Linear(nn.Linear):
-    """Computed by oneDNN: on AMD's processors, twice as fast as MKL, which PyTorch calls and which does not use their
-    AVX-512."""
+    """Computed in float32 by oneDNN: on AMD's processors, twice as fast as MKL, which PyTorch calls and which does not
+    use their AVX-512."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        if torch.is_autocast_enabled("cpu"):
+            return super().forward(input)
         return torch.ops.mkldnn._linear_pointwise(input, self.weight, None, "none", [], "")  # noqa: SLF001
 
 
