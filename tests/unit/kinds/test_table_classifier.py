@@ -28,7 +28,7 @@ from trainjob.data.batches.examples import Examples
 from trainjob.errors import DataError, Notice, UserError
 from trainjob.kinds.inputs.column_types import begins_with_zero_and_digit
 from trainjob.kinds.inputs.leaks import Answers, tells
-from trainjob.kinds.inputs.table import TableInput
+from trainjob.kinds.inputs.table import TableInput, joined_cells, separated_cells
 from trainjob.models import build, load_model, save_model
 from trainjob.models.objective import of_members
 
@@ -163,6 +163,33 @@ def test_a_column_whose_other_values_are_all_set_aside_leaves_nothing_to_learn_f
     file = tmp_path / "rows.csv"  # equal rows are on one side, so the training rows have one value
     file.write_text("\n".join(["value,label", *(f"{1 if n % 5 else 2.5},{n % 2}" for n in range(100))]))
     with pytest.raises(DataError, match=r"no column can be learned from: value \(the same in every training row\)"):
+        fit(spec_of(file))
+
+
+def test_columns_are_fitted_on_rows_with_any_cell(tmp_path: Path) -> None:
+    file, code = tmp_path / "rows.csv", "a\x1fbé"  # with the separator of the cells that are hashed
+    rows = [f"{code if n % 4 else 'a'},{n % 4 > 0},{n / 7},{n % 3}" for n in range(100)]
+    file.write_text("\n".join(["code,flag,value,label", *rows]))
+    _, table = fitted_on(file)
+    assert types(table) == {"code": "category", "flag": "flag", "value": "number"}
+    assert table.read[0].categories is not None
+    assert table.read[0].categories.names == [code, "a"]
+
+
+def test_cells_are_told_apart_wherever_they_hold_the_separator() -> None:
+    columns = [pa.array(["a\x1f", "a", None, "é"]), pa.array(["b", "\x1fb", "", "\x1f\x1f"])]
+    rows = joined_cells(columns)
+    assert len(set(rows)) == 4
+    assert [each.to_pylist() for each in separated_cells(rows, 2)] == [
+        ["a\x1f", "a", "", "é"],
+        ["b", "\x1fb", "", "\x1f\x1f"],
+    ]
+
+
+def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("value,label\n")
+    with pytest.raises(DataError, match=r"rows\.csv has no rows$"):
         fit(spec_of(file))
 
 

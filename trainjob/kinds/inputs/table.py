@@ -24,8 +24,10 @@ PLAIN_CELLS = 20_000_000
 """Cells that a baseline learns from."""
 EXCERPT_CHARACTERS = 1000
 """Characters of a row that are kept beside its prediction."""
-BETWEEN = "\x1f"
-"""Separates cells: a control character that no text contains."""
+BETWEEN = b"\x1f"
+"""Separates cells."""
+IN_CELL = b"\xff"
+"""Stands for BETWEEN in a cell: no text in UTF-8 contains this byte."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class TableInput:
         return joined_cells([_cells(table, name, where) for name in self.columns])
 
     def is_empty(self, content: bytes) -> bool:
-        return not content.strip(BETWEEN.encode())
+        return not content.strip(BETWEEN)
 
     def check(self, rows: Rows) -> None:
         self.raw(rows.table, rows.where)
@@ -195,8 +197,23 @@ class TableInput:
 
 def joined_cells(columns: Sequence[pa.Array]) -> list[bytes]:
     """The cells of each row, between separators."""
-    joined = pc.binary_join_element_wise(*columns, BETWEEN, null_handling="replace", null_replacement="")
-    return joined.cast(pa.binary()).to_pylist()
+    cells = [column.cast(pa.binary()) for column in columns]
+    joined = _joined(cells)
+    separators = np.count_nonzero(np.frombuffer(joined.buffers()[2] or b"", np.uint8) == BETWEEN[0])
+    if separators > len(joined) * (len(columns) - 1):
+        joined = _joined([pc.replace_substring(each, BETWEEN, IN_CELL) for each in cells])
+    return joined.to_pylist()
+
+
+def separated_cells(rows: Sequence[bytes], columns: int) -> list[pa.Array]:
+    """The cells of each column of rows that `joined_cells` returned; missing ones are empty."""
+    flat = pc.split_pattern(pa.array(rows, pa.binary()), BETWEEN).flatten()
+    cells = pc.replace_substring(flat, IN_CELL, BETWEEN).cast(pa.string())
+    return [cells[column::columns] for column in range(columns)]
+
+
+def _joined(cells: Sequence[pa.Array]) -> pa.Array:
+    return pc.binary_join_element_wise(*cells, BETWEEN, null_handling="replace", null_replacement=b"")
 
 
 def _cells(table: pa.Table, name: str, where: Callable[[int], str]) -> pa.Array:

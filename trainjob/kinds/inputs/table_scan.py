@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from trainjob.api import Dataset
 from trainjob.api.dataset import ColumnType
@@ -22,10 +20,8 @@ from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.errors import DataError, RowError, listed
 from trainjob.kinds.inputs.cells import READERS, cells_of, read_cells
 from trainjob.kinds.inputs.column_types import Found, TypeFinder, first_types
-from trainjob.kinds.inputs.table import BETWEEN, joined_cells
+from trainjob.kinds.inputs.table import joined_cells, separated_cells
 from trainjob.kinds.inputs.table_columns import TableColumn
-
-pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
 SAMPLED_CELLS = 2_000_000
 MIN_SAMPLED, MAX_SAMPLED = 5_000, 50_000
@@ -65,6 +61,8 @@ def scan_table(
     unknown = [name for name in names if name not in given]
     types = _first_types(names, given, unknown, parts)
     scanned = scan_typed(types, unknown, dataset, labels, parts, seed, mapped) if used(types) else None
+    if scanned is not None and not (len(scanned.survey.hashes) or scanned.bad.count):
+        return scanned  # no rows
     if scanned is not None:
         types = _types(names, given, scanned.found, left_out)
     if not used(types):
@@ -120,15 +118,9 @@ def with_type(types: Mapping[str, ColumnType], names: Sequence[str], kind: Colum
 def sampled_cells(
     rows: Sequence[SampledRow], columns: int, label_columns: int
 ) -> tuple[list[pa.Array], list[pa.Array]]:
-    """The cells of each column, and of each column of labels. A row with a cell that contains the separator is left
-    out."""
-    cells = pc.split_pattern(pa.array([content.decode() for content, _ in rows], pa.string()), BETWEEN)
-    is_whole = pc.equal(pc.list_value_length(cells), columns)
-    flat = cells.filter(is_whole).flatten()
-    indices = np.arange(0, len(flat), columns)
+    """The cells of each column, and of each column of labels."""
     labels = [pa.array([own[each] for _, own in rows], pa.string()) for each in range(label_columns)]
-    cells_of_columns = [flat.take(pa.array(indices + column)) for column in range(columns)]
-    return cells_of_columns, [each.filter(is_whole) for each in labels]
+    return separated_cells([content for content, _ in rows], columns), labels
 
 
 def nothing_left(dataset: Dataset, left_out: Mapping[str, str]) -> DataError:
