@@ -162,7 +162,7 @@ def _already_finished(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Fi
 def _train(request: RunRequest, folder: Folder, snapshots: Snapshots, split_notes: Sequence[str]) -> Finished:
     """Trains, or continues from the latest checkpoint."""
     is_users_loop = request.job.spec.model.facts.is_users_loop
-    attempts = begin_attempt(folder, request.job)
+    attempts = begin_attempt(folder, request.job, request.started)
     snapshots.preparing(None if is_users_loop else 0.0)
     with (
         tracking(folder, request.job, snapshots.tracked),

@@ -101,10 +101,13 @@ def run_folder(job: TrainJob) -> Folder:
     return root / run_name(job.metadata.name, job.metadata.uid)
 
 
-def begin_attempt(run: Folder, job: TrainJob) -> Attempts:
-    """Counts a new attempt. Raises UserError if the folder holds the run of another TrainJob."""
+def begin_attempt(run: Folder, job: TrainJob, started: float | None = None) -> Attempts:
+    """Counts a new attempt of a command that started at `started`, in seconds since 1970, or now.
+
+    Raises UserError if the folder holds the run of another TrainJob.
+    """
     check_same_spec(run, job)
-    attempts = Attempts(started=datetime.now(UTC), count=1)
+    attempts = Attempts(started=datetime.now(UTC) if started is None else datetime.fromtimestamp(started, UTC), count=1)
     if earlier := read_attempts(run):
         attempts = earlier.model_copy(update={"count": earlier.count + 1})
     write_attempts(run, attempts)  # first: this file marks the folder as a run's

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from trainjob.evaluation.estimates import Judge
+from trainjob.evaluation.label_estimates import LabelJudge
 from trainjob.evaluation.number_estimates import NumberJudge
 from trainjob.evaluation.ranks import RankJudge
 from trainjob.evaluation.several_number_estimates import SeveralNumbersJudge
@@ -24,6 +25,11 @@ def test_numbers(judge: Judge):
 def test_ranks():
     ranks = np.random.default_rng(0).integers(0, 20, ROWS)
     _same_in_any_order(RankJudge(), np.zeros(ROWS, np.int64), ranks)
+
+
+def test_several_labels():
+    labels, predicted = np.random.default_rng(0).integers(0, 2, (2, ROWS, 3)).astype(bool)
+    _same_in_any_order(LabelJudge(["a", "b", "c"]), labels, predicted)
 
 
 def test_spans():
