@@ -46,6 +46,8 @@ class MistakesView:
     mistakes: list[Mistake]
     """The worst first."""
     remarks: list[str]
+    words: tuple[str, str]
+    """The words before a prediction and before a label."""
 
 
 def mistakes_view(held: HeldOut, folder: Folder) -> MistakesView:
@@ -59,6 +61,7 @@ def mistakes_view(held: HeldOut, folder: Folder) -> MistakesView:
         worst.summary,
         [_mistake(row, line, parent) for row, line in zip(rows, worst.lines, strict=True)],
         _remarks(rows, parent),
+        worst.words,
     )
 
 

@@ -61,6 +61,8 @@ class Worst:
     """The rows' indices in the predictions, int64 [m], the worst first."""
     lines: list[tuple[str, str, str]]
     """For each row: its prediction, a remark on it, and its label."""
+    words: tuple[str, str] = ("Predicted", "labelled")
+    """The words before the prediction and before the label."""
 
 
 class Scores(StrictModel, ABC):

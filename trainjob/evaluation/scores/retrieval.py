@@ -72,7 +72,7 @@ class RetrievalScores(EstimatedScores):
         lines = [(f"rank {count(int(ranks[index]))}", "the text below the first", "rank 1") for index in indices]
         wrong = f"{count(int(np.sum(ranks > 1)))} of {count(len(ranks))} {set_name} pairs have another text closer"
         summary = f"{wrong} than the right one." if len(indices) == 0 else f"{wrong}. The worst {len(indices)}:"
-        return Worst("Which pairs are furthest apart", summary, indices, lines)
+        return Worst("Which pairs are furthest apart", summary, indices, lines, ("Found at", "to be at"))
 
 
 class TripletScores(RetrievalScores):
@@ -140,7 +140,7 @@ class SameClassScores(RetrievalScores):
             f"{count(wrong)} of {count(int(np.sum(ranks > 0)))} {set_name} rows have a text of another class closer "
             f"than all of their own.{f' The worst {len(indices)}:' if len(indices) else ''}"
         )
-        return Worst("Which texts are far from their class", summary, indices, lines)
+        return Worst("Which texts are far from their class", summary, indices, lines, ("Found at", "class"))
 
 
 def retrieval_scores(ranks: np.ndarray, texts: int, loss: float, closer: np.ndarray | None = None) -> RetrievalScores:
