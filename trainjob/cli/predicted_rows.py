@@ -152,8 +152,8 @@ def _cascade(run: "Folder", preprocessor: "Preprocessor", threshold: float) -> "
     from trainjob.kinds import KINDS
 
     if "languageModel" not in KINDS[preprocessor.kind].baselines:
-        noun = KINDS[preprocessor.kind].noun
-        raise UserError(f"--cascade asks a language model, which only classifies texts; {run.uri} is a {noun}")
+        noun = KINDS[preprocessor.kind].a_noun
+        raise UserError(f"--cascade asks a language model, which only classifies texts; {run.uri} is {noun}")
     from trainjob.baselines.cascade import LanguageModelCascade
     from trainjob.evaluation.paired import ClassJudge
     from trainjob.runs.model import run_folder_of

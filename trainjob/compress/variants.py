@@ -24,7 +24,7 @@ from trainjob.data.batches.prepare import read_set
 from trainjob.data.read.rows import row_number
 from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
-from trainjob.kinds import KINDS, kinds_with
+from trainjob.kinds import kinds_with
 from trainjob.kinds.facts import WHY_NOT
 from trainjob.models import load_model, save_model
 from trainjob.models.onnx import FILE
@@ -68,10 +68,10 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
     model = model_folder(run)  # raises for a function's run, and one that has not finished
     facts = contents.job.spec.model.facts
     if "compression" not in facts.abilities:
-        kinds = listed([KINDS[name].noun for name in kinds_with("compression")])
-        raise UserError(f"{run.uri} is a {facts.noun}; compression is for {kinds}: {WHY_NOT['compression']}")
+        kinds = listed(kinds_with("compression"))
+        raise UserError(f"{run.uri} is {facts.a_noun}; compression is for {kinds}: {WHY_NOT['compression']}")
     if steps.prune is not None and "pruning" not in facts.abilities:
-        raise UserError(f"--prune removes heads and channels of a text encoder: this model is a {facts.noun}")
+        raise UserError(f"--prune removes heads and channels of a text encoder: this model is {facts.a_noun}")
     if steps.onnx or steps.int8:
         _check_packages()
     with locked(run), scratch_folder() as scratch, local_copy(model) as original:

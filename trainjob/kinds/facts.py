@@ -74,6 +74,11 @@ class Facts:
     """The kind's names in preprocessor.json of models saved by earlier versions."""
 
     @property
+    def a_noun(self) -> str:
+        """The noun with its article, such as `an embedder of texts`."""
+        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
+
+    @property
     def baselines(self) -> tuple[str, ...]:
         """All supported baselines, as fields of `spec.baselines`."""
         return self.usual_baselines + self.other_baselines

@@ -169,7 +169,7 @@ def _variant(run: Folder, name: str) -> Folder:
         return run / VARIANTS / name
     if not names:
         raise UserError(
-            f"{run.uri} has no variants: make smaller models with `trainjob compress {run.uri} --int8`; "
-            f"`trainjob baseline {run.uri}` keeps the baselines tfidf, linear and lightgbm as variants"
+            f"{run.uri} has no variants: if its kind of model allows it, `trainjob compress {run.uri} --int8` makes "
+            f"smaller models, and `trainjob baseline {run.uri}` keeps the baselines tfidf, linear and lightgbm"
         )
     raise UserError(f"{run.uri} has no variant {name}; it has {', '.join(names)}")

@@ -53,7 +53,7 @@ def test_what_is_no_finished_run_of_a_classifier_is_refused(run: Path, tmp_path:
     assert "this run has not finished" in refused(unfinished)
     (unfinished / "summary.json").write_text("{}")
     assert "has no trainjob model" in refused(unfinished)
-    assert "has no variants: make smaller models with `trainjob compress" in refused(run, "--variant", "int8")
+    assert "has no variants: if its kind of model allows it, `trainjob compress" in refused(run, "--variant", "int8")
     assert "s4:// is not supported" in refused("s4://runs/tags")
 
 

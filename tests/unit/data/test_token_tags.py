@@ -13,6 +13,7 @@ from predictor_runs import make_run
 from trainjob.api import TrainJobSpec
 from trainjob.cli.predicted_rows import classify
 from trainjob.data import fit
+from trainjob.data.read.conll import ConllFile
 from trainjob.data.read.spec_parts import source_parts
 from trainjob.data.read.token_tags import tagged_runs
 from trainjob.driver.propose import proposed
@@ -164,6 +165,17 @@ def test_wrong_lines_of_conll_are_named(tmp_path: Path) -> None:
     assert 'has no column "ner"; it has tokens, tags' in problems(spec_of(file, label="ner"))
     others = {"model": {"textClassifier": {"encoder": {}}}, "dataset": spec_of(file).dataset}
     assert "which model.tokenClassifier learns" in problems(TrainJobSpec.model_validate(others))
+
+
+@pytest.mark.parametrize("optional", [(), ("tags",)], ids=["training", "prediction"])
+def test_conll_u_is_not_read_by_the_numbers_of_its_tokens(tmp_path: Path, optional: tuple[str, ...]) -> None:
+    file = tmp_path / "train.conll"
+    lines = [f"{number}\t{word}{7 * chr(9)}_\t{misc}" for number, word, misc in (("1-2", "im", "_"), ("1", "in", "_"))]
+    file.write_text("# text = im\n" + "\n".join(lines) + "\n")
+    with pytest.raises(DataError, match="line 2: this is CoNLL-U, whose first column numbers the tokens"):
+        list(ConllFile(str(file), None, file.stat().st_size, optional).read(None))
+    file.write_text("\t".join(["1984", *["-"] * 8, "O"]))
+    assert [rows.table.to_pylist() for rows in ConllFile(str(file), None, 30, optional).read(None)]
 
 
 def test_tokens_are_joined_in_predictions_too(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from trainjob.errors import DataError, RowError
 
 LINE_BYTES = 2**20
 TOKENS, TAGS = "tokens", "tags"
+_UNIVERSAL_ID = re.compile(r"\d+([-.]\d+)?")
+"""The first column of CoNLL-U: of a token, of a word of several tokens, or of one that is not in the text."""
 _BETWEEN = re.compile(r"[ \t]+")
 _DOCUMENT = "-DOCSTART-"
 
@@ -93,12 +95,18 @@ class ConllFile:
         return text.split("\t") if "\t" in text else _BETWEEN.split(text.strip(" "))
 
     def _cells(self, lines: Sequence[tuple[int, list[str]]]) -> dict[str, str | None]:
-        """Raises RowError where the lines differ in their number of columns, or have no tags and must."""
+        """Raises RowError where the lines differ in their number of columns, or have no tags and must, and DataError
+        for CoNLL-U."""
         (first, columns), *_ = lines
         for number, other in lines:
             if len(other) != len(columns):
                 detail = f"{len(columns)} on line {first}, {len(other)} on line {number}"
                 raise self._error(number, "the lines of a sentence differ in their number of columns", detail)
+        if _is_universal([line for _, line in lines]):
+            raise DataError(
+                f"{self._where(first)}: this is CoNLL-U, whose first column numbers the tokens: write the token into "
+                "the first column and its tag, such as B-person or O, into the last"
+            )
         if len(columns) == 1 and TAGS not in self.optional:
             raise self._error(first, "the line has one column", "the tag is in the last of at least two")
         tags = None if len(columns) == 1 else json.dumps([line[-1].strip() for _, line in lines], ensure_ascii=False)
@@ -112,3 +120,8 @@ class ConllFile:
 def _is_remark(columns: Sequence[str]) -> bool:
     """Whether a line before a sentence is a comment, not the token # with its tag."""
     return columns[0].startswith("#") and len(columns) != 1 and not is_tag(columns[-1])
+
+
+def _is_universal(lines: Sequence[Sequence[str]]) -> bool:
+    """Whether the lines of a sentence are CoNLL-U, and not numbers as tokens with their tags."""
+    return all(len(line) == 10 and _UNIVERSAL_ID.fullmatch(line[0]) and not is_tag(line[-1]) for line in lines)

@@ -123,7 +123,7 @@ def row_number(index: int) -> str:
 def check_columns(wanted: Sequence[str], found: Sequence[str], uri: str) -> None:
     """Raises DataError where `found` lacks some of `wanted`, or has it twice."""
     if missing := [name for name in wanted if name not in found]:
-        names = " and ".join(f'"{name}"' for name in missing)
+        names = " or ".join(f'"{name}"' for name in missing)
         close = [_shown_name(match) for name in missing for match in difflib.get_close_matches(name, found, n=1)]
         hint = f"; did you mean {' and '.join(close)}?" if close else ""
         raise DataError(f"{uri} has no column {names}; it has {', '.join(map(_shown_name, found)) or 'none'}{hint}")
