@@ -158,6 +158,21 @@ def test_texts(tmp_path: Path) -> None:
     assert spec["training"]["batchSize"] == 2
 
 
+def test_a_text_among_numbers_and_categories_is_one_way_of_two(tmp_path: Path) -> None:
+    words = ["red", "old", "bicycle", "with", "new", "wheels"]
+    header = ["id", "offer", "price", "city", "label"]
+    rows = [
+        [number, " ".join(CHANCE.choices(words, k=6)), number / 7, CHANCE.choice("AB"), CHANCE.choice("xy")]
+        for number in range(60)
+    ]
+    data = write(tmp_path / "offers.csv", header, rows)
+    spec, text = proposal(tmp_path, data)
+    assert spec["model"] == {"textClassifier": {"encoder": {}}}
+    assert "# `--kind tableClassifier` learns from price, city, and leaves the texts out.\n" in text
+    other, _ = proposal(tmp_path, data, "--kind", "tableClassifier")
+    assert other["model"] == {"tableClassifier": {"tabm": {}}}
+
+
 def test_numbers_of_texts(tmp_path: Path) -> None:
     words = ["red", "old", "bicycle", "with", "new", "wheels"]
     rows = [[" ".join(CHANCE.choices(words, k=6)), number / 7, number % 5] for number in range(60)]
@@ -165,7 +180,7 @@ def test_numbers_of_texts(tmp_path: Path) -> None:
     spec, text = proposal(tmp_path, data, "--label", "price")
     assert spec["model"] == {"textRegressor": {"encoder": {}}}
     assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["offer"], "price")
-    assert "# Not read: stars.\n" in text
+    assert "# Not read: stars.\n# `--kind tableRegressor` learns from stars, and leaves the texts out.\n" in text
     assert "textClassifier" in proposal(tmp_path, data, "--label", "stars")[0]["model"]
     assert "textRegressor" in proposal(tmp_path, data, "--label", "stars", "--kind", "textRegressor")[0]["model"]
 

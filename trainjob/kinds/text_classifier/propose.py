@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
+from trainjob.errors import DataError, listed
+from trainjob.kinds.column import Column
 from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
 
 _PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
@@ -24,6 +27,7 @@ def propose(look: Look) -> Proposal:
     if not texts:
         raise Unsuitable(f'no column but "{labels[0]}" holds texts of several words')
     columns, comments = text_fields(texts)
+    read = [*texts, *labels]
     return Proposal(
         fit=2,
         model={"textClassifier": {"encoder": {}}},
@@ -34,8 +38,21 @@ def propose(look: Look) -> Proposal:
             **comments,
             next(iter(fields)): why,
         },
-        notes=look.not_read([*texts, *labels]),
+        notes=[*look.not_read(read), *([] if several else other_kind("tableClassifier", look, read))],
     )
+
+
+def other_kind(kind: str, look: Look, read: Sequence[str]) -> list[str]:
+    """A note on the kind of model that learns from numbers and categories, if columns beside those `read` hold some."""
+    others = [name for name, column in look.columns.items() if name not in read and _is_learned(name, column)]
+    learned = f"`--kind {kind}` learns from {listed(others)}, and leaves the texts out."
+    return [learned] if others else []
+
+
+def _is_learned(name: str, column: Column) -> bool:
+    with suppress(DataError):
+        return column.found.type(name)[0] != "ignore"
+    return False
 
 
 def text_fields(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -1,7 +1,7 @@
 """Proposes a text regressor for data of which nothing is known."""
 
 from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
-from trainjob.kinds.text_classifier.propose import text_fields
+from trainjob.kinds.text_classifier.propose import other_kind, text_fields
 
 
 def propose(look: Look) -> Proposal:
@@ -12,6 +12,7 @@ def propose(look: Look) -> Proposal:
     labels = labels_of(fields)
     texts = [name for name in look.texts if name not in labels]
     columns, comments = text_fields(texts)
+    read = [*texts, *labels]
     return Proposal(
         fit=0 if look.are_classes(labels) else 1 if why else 2,
         model={"textRegressor": {"encoder": {}}},
@@ -22,5 +23,5 @@ def propose(look: Look) -> Proposal:
             **comments,
             next(iter(fields)): why,
         },
-        notes=look.not_read([*texts, *labels]),
+        notes=[*look.not_read(read), *other_kind("tableRegressor", look, read)],
     )
