@@ -66,6 +66,8 @@ class Facts:
     and 1."""
     compares_rows: bool = False
     """Whether the loss of a row depends on the other rows of its batch, which is then not divided into smaller ones."""
+    kind_for_classes: str = ""
+    """For a kind that learns numbers: the field in `spec.model` of the one that learns classes of the same rows."""
     reads_pairs: bool = False
     """Whether a row to answer is a pair of texts where `dataset.textPair` is set."""
     is_users_loop: bool = False

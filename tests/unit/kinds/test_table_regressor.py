@@ -133,6 +133,25 @@ def test_labels_that_are_no_numbers_are_named_with_their_rows(tmp_path: Path, da
         fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
     assert "3 of 330 rows cannot be used" in str(caught.value)
     assert 'row 3: the label (column "progression") is not a number: "much"' in str(caught.value)
+    assert str(caught.value).endswith("\nCorrect these rows, or have them left out with `dataset.onBadRows: drop`.")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "advice"),
+    [(0, "otherwise correct these rows."), (40, "otherwise correct these rows, or have them left out with")],
+)
+def test_labels_that_are_words_lead_to_the_classifier(tmp_path: Path, numbers: int, advice: str) -> None:
+    rows = (f"{n / 7},{n if n < numbers else 'ham'}" for n in range(100))
+    (tmp_path / "rows.csv").write_text("\n".join(["size,label", *rows]))
+    with pytest.raises(DataError, match=f"\nIf the labels are classes, choose model.tableClassifier; {advice}"):
+        fit(
+            TrainJobSpec.model_validate(
+                {
+                    "model": {"tableRegressor": {"tabm": {}}},
+                    "dataset": {"train": {"uri": str(tmp_path / "rows.csv")}, "label": "label"},
+                }
+            )
+        )
 
 
 def test_it_is_compared_with_the_mean_ridge_regression_and_boosting(

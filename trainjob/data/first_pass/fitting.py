@@ -1,7 +1,7 @@
 """The first pass over the rows: split and preprocessor, fitted on the training part alone."""
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -18,6 +18,7 @@ from trainjob.data.read.bad_rows import BadRows, TooFewRows, bad_rows_error, sou
 from trainjob.data.read.chunking import Mapper, group_parts, one_by_one
 from trainjob.data.read.counted_reading import begin_reading, counted, read_all
 from trainjob.data.read.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
+from trainjob.data.read.numbers import words_among
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, leave_out, refuse
 from trainjob.data.read.source import UNLABELLED, sources_of
 from trainjob.data.read.spec_parts import parts_by_set
@@ -135,7 +136,6 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
     sets, kind = parts_by_set(spec), load_kind(spec.model.facts.field)
     bad = {name: BadRows.of_set(name, source) for name, source in sources_of(spec.dataset).items()}
     drops, rows = spec.dataset.on_bad_rows == "drop", dict[str, int]()
-    advice = "Correct these rows, or have them left out with `dataset.onBadRows: drop`."
     try:
         with local_model(spec, weights=False) as model:
             begin_reading(sets.values())
@@ -160,17 +160,29 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
     except DataError as error:
         if not any(each.count for each in bad.values()):
             raise
-        advice = "Correct these rows." if drops or isinstance(error, TooFewRows) else advice
-        raise bad_rows_error(bad, rows, str(error), advice) from None
+        may_drop = not (drops or isinstance(error, TooFewRows))
+        raise bad_rows_error(bad, rows, str(error), _advice(spec, bad["train"], rows, may_drop)) from None
     is_sound = not any(each.count for each in bad.values())
     if not (is_sound or drops):
-        raise bad_rows_error(bad, rows, advice=advice)
+        raise bad_rows_error(bad, rows, advice=_advice(spec, bad["train"], rows, may_drop=True))
     profile = _profile(found, keys, folders)
     for name, each in bad.items():
         if each.count:
             dropped = {"dropped": each.dropped(), "source_rows": each.count + rows[name]}
             profile.sets[name] = profile.sets[name].model_copy(update=dropped)
     return replace(fitted, profile=profile, sample=compared_texts(found.texts), drops=not is_sound)
+
+
+def _advice(spec: TrainJobSpec, bad: BadRows, rows: Mapping[str, int], may_drop: bool) -> str:
+    """What to do about rows that cannot be used; `bad` are those of the training set, whose labels may be classes."""
+    other, words = spec.model.facts.kind_for_classes, words_among(bad)
+    are_classes = other and 2 * words > bad.count + rows.get("train", 0)
+    return " ".join(
+        (
+            f"If the labels are classes, choose model.{other}; otherwise correct" if are_classes else "Correct",
+            "these rows, or have them left out with `dataset.onBadRows: drop`." if may_drop else "these rows.",
+        )
+    )
 
 
 def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]) -> Fitted:

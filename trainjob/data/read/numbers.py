@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainjob.data.arrays import as_arrow, as_numpy
+from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.label_lists import LABELS
 from trainjob.data.read.rows import OnBadRow, Rows, as_text
 from trainjob.errors import RowError
@@ -17,6 +18,7 @@ LARGEST = 1e100
 """The squares of larger numbers, and their sums, could overflow."""
 _NOT_FINITE = ("nan", "inf", "infinity")
 _LONGEST = 60
+_NOT_A_NUMBER = "is not a number"
 
 
 def read_numbers(rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
@@ -37,6 +39,11 @@ def listed_numbers(rows: Rows, column: str) -> np.ndarray:
     """The numbers float64 [n, columns] that `with_numbers` has put into `column`."""
     lists = rows.table[column].combine_chunks()
     return as_numpy(lists.flatten()).reshape(-1, lists.type.list_size)
+
+
+def words_among(bad: BadRows) -> int:
+    """How many of the rows have a label that is not a number."""
+    return sum(kind.rows for name, kind in bad.kinds.items() if name.endswith(_NOT_A_NUMBER))
 
 
 def _read_columns(rows: Rows, columns: Sequence[str], on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
@@ -71,5 +78,5 @@ def _error(rows: Rows, column: str, index: int, text: str) -> RowError:
         return RowError(f'{location}: {kind}: "{shown}"; correct it or drop the row', location, kind, f'"{shown}"')
     has_comma = _WITH_COMMA.fullmatch(text) is not None
     advice = "; write it with a decimal point and without separators of thousands" if has_comma else ""
-    kind = f'the label (column "{column}") is not a number'
+    kind = f'the label (column "{column}") {_NOT_A_NUMBER}'
     return RowError(f'{location}: {kind}: "{shown}"{advice}', location, kind, f'"{shown}"{advice}')

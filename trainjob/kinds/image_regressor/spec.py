@@ -20,6 +20,7 @@ class ImageRegressor(ImageNetwork, Regressor):
         formats=(),
         columns=Columns(allowed=("image", "label", "labels"), required={}),
         metrics=METRICS,
+        kind_for_classes="imageClassifier",
         abilities=frozenset({"tuning"}),
         usual_baselines=("mean", "pixels"),
         not_tuned=("size.height", "size.width", "freezeEncoder"),

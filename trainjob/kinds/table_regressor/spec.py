@@ -23,6 +23,7 @@ class TableRegressor(TableNetwork, Regressor):
             required={("label", "labels"): "is required by model.tableRegressor: the column that holds the number"},
         ),
         metrics=METRICS,
+        kind_for_classes="tableClassifier",
         abilities=frozenset({"tuning"}),
         usual_baselines=("mean", "linear", "lightgbm"),
     )

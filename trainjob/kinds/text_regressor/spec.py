@@ -26,6 +26,7 @@ class TextRegressor(TextNetwork, Regressor):
             },
         ),
         metrics=METRICS,
+        kind_for_classes="textClassifier",
         abilities=frozenset({"tuning", "sharding"}),
         usual_baselines=("mean", "tfidf"),
         reads_pairs=True,
