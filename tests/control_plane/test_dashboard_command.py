@@ -35,7 +35,7 @@ def head(jobs: Jobs, **status: Any) -> None:
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ({}, "job has no running head, so there is no dashboard (no phase yet: it has no head pod yet): "),
+        ({}, "job has no running head, so there is no dashboard (no phase yet: the operator has not seen the job; "),
         (
             {"phase": "Suspended", "reason": "Queued", "message": "no quota"},
             "job has no running head, so there is no dashboard (Suspended, Queued: no quota): `trainjob describe job ",

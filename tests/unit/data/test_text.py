@@ -57,6 +57,13 @@ def test_tokens_are_cleaned_cut_and_framed() -> None:
     assert tokens[3] == ["[CLS]", "[UNK]", "[SEP]"]
 
 
+def test_a_word_of_more_than_a_hundred_characters_is_known() -> None:
+    [row] = preprocessor(max_length=200).transform(pa.table({"text": ["ka" * 150]})).to_pylist()
+    tokenizer = preprocessor().tokenizer
+    tokens = [tokenizer.id_to_token(token) or "" for token in row[1:-1]]
+    assert "".join(token.removeprefix("##") for token in tokens) == "ka" * 150
+
+
 @pytest.mark.parametrize(("has_bfloat16", "width"), [(True, 8), (False, 6)])
 def test_a_batch_is_padded_to_its_longest_row_and_for_bfloat16_in_multiples_of_8(
     has_bfloat16: bool, width: int, monkeypatch: pytest.MonkeyPatch

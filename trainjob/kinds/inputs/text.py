@@ -42,6 +42,9 @@ SPECIAL_TOKENS = {
     "mask_token": "[MASK]",
 }
 _MAX_CHARACTERS = 1000
+_LONGEST_WORD = 1000
+"""Characters; a longer word is one unknown token. WordPiece's own limit is 100, which sentences in scripts without
+blanks exceed."""
 EXCERPT_CHARACTERS = 1000
 """Characters of a text that are kept beside its prediction."""
 EXCERPTS = ("text", "text_pair", "text_negative")
@@ -244,7 +247,7 @@ def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> 
     WordPieceTrainer numbers the characters inside words in the random order of a hash map and breaks ties by these
     numbers, so two trainings differ. Here the characters are numbered beforehand, as if they were special tokens.
     """
-    tokenizer = _wordpiece(models.WordPiece(unk_token=SPECIAL_TOKENS["unk_token"]))
+    tokenizer = _wordpiece({})
     most = min(_MAX_CHARACTERS, (vocabulary_size - len(SPECIAL_TOKENS)) // 3)
     alphabet, inner = _alphabet(texts, tokenizer, most)
     trainer = trainers.WordPieceTrainer(
@@ -258,7 +261,7 @@ def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> 
     tokenizer.train_from_iterator(texts, trainer)
     vocabulary = tokenizer.get_vocab()
 
-    trained = _wordpiece(models.WordPiece(vocabulary, unk_token=SPECIAL_TOKENS["unk_token"]))
+    trained = _wordpiece(vocabulary)
     trained.add_special_tokens(list(SPECIAL_TOKENS.values()))
     ends = [(name, vocabulary[name]) for name in (SPECIAL_TOKENS["cls_token"], SPECIAL_TOKENS["sep_token"])]
     trained.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", ends)
@@ -266,8 +269,9 @@ def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> 
     return set_truncation(trained, max_length), config
 
 
-def _wordpiece(model: models.WordPiece) -> Tokenizer:
-    tokenizer = Tokenizer(model)
+def _wordpiece(vocabulary: dict[str, int]) -> Tokenizer:
+    unknown = SPECIAL_TOKENS["unk_token"]
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown, max_input_chars_per_word=_LONGEST_WORD))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
