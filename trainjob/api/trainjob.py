@@ -67,9 +67,9 @@ class TrainJobSpec(StrictModel):
     tuning: Tuning | None = None
     """Trains several models with different hyperparameters and keeps the best."""
     baselines: Baselines | None = None
-    """Baselines to compare the trained model with; `{}` for none. By default, classifiers are compared with the most
-    frequent class, and with logistic regression on the TF-IDF of texts or on the pixels of images; other models have no
-    baselines."""
+    """Baselines to compare the trained model with; `{}` for none. By default, models are compared with the simple
+    baselines of their kind, such as the most frequent class or the mean, and a linear model or boosted trees; language
+    models and functions have none."""
     workers: Workers = Workers()
     """The training processes. They can be changed; the change takes effect at the next attempt, or when a suspended job
     resumes."""

@@ -12,7 +12,7 @@ from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.cli.output import console as new_console
 from trainjob.cli.output import printable
 from trainjob.doing import BYTES
-from trainjob.formatting import score
+from trainjob.formatting import done, score
 from trainjob.progress.phases import SECONDS
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _phase_position(status: TrainingStatus, phase: Phase) -> list[str]:
         return [f"{phase.name}, {clock(phase.done)}"]
     facts = [f"{phase.name} {_amount(phase)}"]
     if phase.total:
-        facts.append(f"{100 * phase.done / phase.total:.0f}%")
+        facts.append(f"{done(100 * phase.done / phase.total)}%")
     if status.eta is not None:
         facts.append(f"{clock(status.eta)} to go")
     return facts
@@ -176,7 +176,7 @@ def position(status: TrainingStatus) -> list[str]:
         return [f"epoch {_reported_epoch(status)}", f"report {status.step:,}", *silence]
     facts = [f"epoch {_of(status.epoch, status.epochs)}", f"step {_of(status.step, status.steps)}"]
     if status.steps:
-        facts.append(f"{100 * status.step / status.steps:.0f}%")
+        facts.append(f"{done(100 * status.step / status.steps)}%")
     if status.eta is not None:
         facts.append(f"{clock(status.eta)} to go")
     return facts + silence
