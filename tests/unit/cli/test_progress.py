@@ -135,7 +135,7 @@ def test_a_phase_stands_in_the_place_of_the_steps() -> None:
     assert "   ".join(facts) in drawn
     assert "100%" not in drawn
     megabytes = TrainingStatus(phase=Phase(name="reading", done=12_340_000, total=62_000_000, unit="bytes"), eta=40.0)
-    read = ["reading 12.3/62.0 MB", "20%", "0:00:40 to go"]
+    read = ["reading 12.3/62.0 MB", "19%", "0:00:40 to go"]
     assert shown([megabytes], terminal=False).splitlines() == ["tags: preparing", "  ".join(read)]
     assert "   ".join(read) in shown([megabytes], terminal=True)
     reading = TrainingStatus(phase=Phase(name="reading", done=8192, unit="rows"))
