@@ -5,15 +5,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from ranks import run_on
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.loaders import collate
-from trainjob.kinds.targets.matching_objective import MatchingObjective
 from trainjob.models import build
 from trainjob.models.scoring import tally_batches
 from trainjob.predictor import Predictor
@@ -32,25 +33,37 @@ def embedder_spec(folder: Path, batch_size: int, **columns: Any) -> dict[str, An
     }
 
 
-def gradients(rank: int, ranks: int, spec: dict[str, Any], rows: int) -> tuple[dict[str, torch.Tensor], float]:
-    """The gradients of a step on the first rows, and the sum of this rank's losses."""
+def _gradients(rank: int, ranks: int, spec: dict[str, Any], rows: np.ndarray) -> tuple[dict[str, torch.Tensor], float]:
+    """The gradients of a step on these training rows, and the sum of this rank's losses."""
     job = TrainJobSpec.model_validate(spec)
     fitted = fit(job)
     torch.manual_seed(0)
     module = build(job.model, fitted.preprocessor).eval()
-    own = np.arange(rows)[rank::ranks]
-    examples = prepare_examples(job, fitted)["train"].take(own if len(own) else np.zeros(1, np.int64))
+    own = rows[rank::ranks]
+    examples = prepare_examples(job, fitted)["train"].take(own if len(own) else rows[:1])
     batch = collate(fitted.preprocessor, examples)
     batch = Batch(batch.inputs, batch.labels, is_real=len(own) > 0)
     model = DistributedDataParallel(module) if ranks > 1 else module
-    losses = MatchingObjective(20.0, rows).losses(model(**batch.inputs), batch) * batch.is_real
-    (losses.sum() / (rows / ranks)).backward()
+    objective: Any = type(fitted.preprocessor.target.objective(job, module))
+    losses = objective(20.0, len(rows)).losses(model(**batch.inputs), batch) * batch.is_real
+    (losses.sum() / (len(rows) / ranks)).backward()
     found = {name: parameter.grad for name, parameter in module.named_parameters() if parameter.grad is not None}
     return found, losses.sum().item()
 
 
-def gradients_on_a_rank(spec: dict[str, Any], rows: int) -> tuple[dict[str, torch.Tensor], float]:
-    return gradients(distributed.get_rank(), distributed.get_world_size(), spec, rows)
+def _gradients_on_a_rank(spec: dict[str, Any], rows: np.ndarray) -> tuple[dict[str, torch.Tensor], float]:
+    return _gradients(distributed.get_rank(), distributed.get_world_size(), spec, rows)
+
+
+def assert_same_step(ranks: int, spec: dict[str, Any], rows: np.ndarray) -> None:
+    """Asserts that the losses and gradients of several ranks on these training rows are those of one."""
+    expected, loss = _gradients(0, 1, spec, rows)
+    found = run_on(ranks, _gradients_on_a_rank, spec, rows)
+    assert sum(own for _, own in found) == pytest.approx(loss, rel=1e-4, abs=1e-6)
+    for one, _ in found:
+        assert one.keys() == expected.keys()
+        for name, gradient in expected.items():
+            torch.testing.assert_close(one[name], gradient, rtol=1e-3, atol=1e-5)
 
 
 def scores_before_and_after(spec: dict[str, Any], steps: int) -> list[Any]:

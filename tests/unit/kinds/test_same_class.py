@@ -11,32 +11,33 @@ import pytest
 import torch
 from pyarrow import csv
 from torch.nn import functional
-from torch.nn.parallel import DistributedDataParallel
 
-from predictor_runs import finish, make_run
+from embedder_runs import (
+    assert_same_step,
+    embedder_spec,
+    predictions_of_test_rows,
+    scores_before_and_after,
+)
+from predictor_runs import finish_scored, make_run
 from ranks import run_on
 from report_runs import Page
 from trainers import Setup, train, without_times
 from trainjob.api import TrainJobSpec
 from trainjob.baselines.compare import compare_with_baselines
-from trainjob.data import Fitted, fit, prepare_examples
+from trainjob.data import fit, prepare_examples
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.groups import in_groups
-from trainjob.data.batches.loaders import BucketSampler, Shard, collate
+from trainjob.data.batches.loaders import BucketSampler, Shard
 from trainjob.data.first_pass.split import fit_split
-from trainjob.driver.predicted_sources import add_sources
 from trainjob.errors import DataError, UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.ranks import RankJudge, ranks_in_classes
 from trainjob.evaluation.scores.retrieval import SameClassScores
 from trainjob.kinds.targets.same_class import SameClass
-from trainjob.kinds.targets.same_class_objective import SameClassObjective, SameClassTally, contrastive_losses
-from trainjob.models import build
-from trainjob.models.scoring import tally_batches
+from trainjob.kinds.targets.same_class_objective import SameClassTally, contrastive_losses
 from trainjob.predictor import Predictor
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents
-from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
 CLASSES = [f"topic {number}" for number in range(12)]
@@ -63,17 +64,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spec_of(folder: Path) -> dict[str, Any]:
-    encoder = {"layers": 1, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}
-    return {
-        "model": {"textEmbedder": {"maxLength": 16, "encoder": encoder}},
-        "dataset": {
-            "train": {"uri": str(folder / "train.csv")},
-            "test": {"uri": str(folder / "test.csv")},
-            "text": ["title"],
-            "label": "topic",
-        },
-        "training": {"batchSize": 16},
-    }
+    return embedder_spec(folder, 16, text=["title"], label="topic")
 
 
 def labels_of(*rows: tuple[int, int]) -> torch.Tensor:
@@ -111,39 +102,18 @@ def test_texts_without_others_have_no_gradient() -> None:
     assert vectors.grad.abs().max() == 0
 
 
-def gradients(rank: int, ranks: int, data: Path, rows: int) -> tuple[dict[str, torch.Tensor], float]:
-    """The gradients of a step on the first rows of each class, and the sum of this rank's losses."""
-    spec = TrainJobSpec.model_validate(spec_of(data))
-    fitted = fit(spec)
-    torch.manual_seed(0)
-    module = build(spec.model, fitted.preprocessor).eval()
-    examples = prepare_examples(spec, fitted)["train"]
-    assert examples.labels is not None
-    first = np.argsort(examples.labels[:, 0], kind="stable")[:rows]
-    own = first[rank::ranks]
-    batch = collate(fitted.preprocessor, examples.take(own if len(own) else first[:1]))
-    batch = Batch(batch.inputs, batch.labels, is_real=len(own) > 0)
-    model = DistributedDataParallel(module) if ranks > 1 else module
-    losses = SameClassObjective(20.0, rows).losses(model(**batch.inputs), batch) * batch.is_real
-    (losses.sum() / (rows / ranks)).backward()
-    found = {name: parameter.grad for name, parameter in module.named_parameters() if parameter.grad is not None}
-    return found, losses.sum().item()
-
-
-def on_a_rank(data: Path, rows: int) -> tuple[dict[str, torch.Tensor], float]:
-    from torch import distributed
-
-    return gradients(distributed.get_rank(), distributed.get_world_size(), data, rows)
+def first_of_each_class(spec: dict[str, Any], rows: int) -> np.ndarray:
+    """Indices of so many training rows, class by class."""
+    job = TrainJobSpec.model_validate(spec)
+    labels = prepare_examples(job, fit(job))["train"].labels
+    assert labels is not None
+    return np.argsort(labels[:, 0], kind="stable")[:rows]
 
 
 @pytest.mark.parametrize(("ranks", "rows"), [(2, 23), (3, 2)], ids=["unequal", "a rank without rows"])
 def test_several_ranks_take_the_same_step_as_one(ranks: int, rows: int, data: Path) -> None:
-    expected, loss = gradients(0, 1, data, rows)
-    found = run_on(ranks, on_a_rank, data, rows)
-    assert sum(own for _, own in found) == pytest.approx(loss, rel=1e-4, abs=1e-6)
-    for one, _ in found:
-        for name, gradient in expected.items():
-            torch.testing.assert_close(one[name], gradient, rtol=1e-3, atol=1e-5)
+    spec = spec_of(data)
+    assert_same_step(ranks, spec, first_of_each_class(spec, rows))
 
 
 def test_rows_of_a_class_follow_each_other_in_twos_and_threes() -> None:
@@ -232,23 +202,9 @@ def test_scores_do_not_depend_on_batches_and_ranks() -> None:
 
 
 def test_a_network_learns_to_put_classes_together(data: Path) -> None:
-    spec = TrainJobSpec.model_validate(spec_of(data))
-    fitted = fit(spec)
-    torch.manual_seed(0)
-    module = build(spec.model, fitted.preprocessor)
-    objective = fitted.preprocessor.target.objective(spec, module)
-    sets = {name: collate(fitted.preprocessor, each) for name, each in prepare_examples(spec, fitted).items()}
-    scores: list[SameClassScores] = []
-    optimizer = torch.optim.AdamW(module.parameters(), 5e-3)
-    for steps in (0, 30):
-        for _ in range(steps):
-            objective.losses(module(**sets["train"].inputs), sets["train"]).mean().backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        tally: Any = tally_batches(module, objective, [sets["test"]], torch.device("cpu"), torch.float32)
-        scores.append(tally.scores())
-    assert scores[1].recall_at_1.value > scores[0].recall_at_1.value + 0.3
-    assert scores[1].loss < scores[0].loss
+    before, after = scores_before_and_after(spec_of(data), 30)
+    assert after.recall_at_1.value > before.recall_at_1.value + 0.3
+    assert after.loss < before.loss
 
 
 def setup_of(folder: Path, data: Path) -> Setup:
@@ -373,22 +329,11 @@ def test_the_model_is_scored_compared_and_reported(data: Path, tmp_path: Path) -
     ]
     hits = [rows["topic"][row] == rows["topic"][other] for row, other in enumerate(first)]
     assert scores.recall_at_1.value == pytest.approx(np.mean(hits), abs=0.02)
-    job = read_contents(run).job
-    fitted = Fitted.load(run / "fitted")
-    batch = collate(fitted.preprocessor, prepare_examples(job.spec, fitted)["test"])
-    batch = Batch(batch.inputs, batch.labels, rows=np.arange(61))
-    objective = fitted.preprocessor.target.objective(job.spec, predictor.model)
-    with torch.inference_mode():
-        kept = objective.predictions(predictor.model(**batch.inputs), batch)
-    assert kept is not None
-    decoded = fitted.preprocessor.target.decoded(kept)
+    decoded, _ = predictions_of_test_rows(run)
     assert decoded["class"].to_pylist() == [*rows["topic"].to_pylist()[:60], None]
     assert np.mean(1 / decoded["prediction"].to_numpy()[:60]) == pytest.approx(scores.mrr.value)
-    write_predictions(run, "model", decoded)
-    add_sources(job.spec, run, fitted)
-    run.write("evaluation.json", f'{{"validation": null, "test": {scores.model_dump_json(by_alias=True)}}}'.encode())
-    finish(run)
-    [baseline] = compare_with_baselines(job, run, ["tfidf"]).baselines
+    finish_scored(run, decoded, scores)
+    [baseline] = compare_with_baselines(read_contents(run).job, run, ["tfidf"]).baselines
     assert baseline.error == ""
     assert baseline.standing is not None
     assert baseline.standing.main.value > 0.8, "texts of a class share words"

@@ -13,7 +13,7 @@ from typing import Any
 from trainjob.errors import DataError, RowError
 
 RESULT = "result"
-"""The key of what an annotator has marked."""
+"""The key of the marks of an annotator."""
 _PLAIN = {"rating": "rating", "number": "number", "datetime": "datetime", "pairwise": "selected"}
 """The key of the value of each type of control that answers a whole task with one value."""
 _LISTED = {"choices": "choices", "textarea": "text"}
