@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import torch
 
 from trainjob.api import Source, TrainJobSpec
@@ -13,6 +14,7 @@ from trainjob.data.batches.examples import Examples, cut
 from trainjob.data.batches.loaders import collate
 from trainjob.data.batches.prepare import prepared
 from trainjob.data.first_pass.fitting import usable_rows
+from trainjob.data.first_pass.profile import joined_labels
 from trainjob.data.read.bad_rows import BadRows, bad_rows_error
 from trainjob.data.read.source import identity
 from trainjob.data.read.spec_parts import source_parts
@@ -40,8 +42,9 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
     """Scores the best model of a run, or a smaller variant of it, on the rows at the URI `data`, in the precision in
     which the run was scored.
 
-    A language model may also be given by its own folder. Raises UserError where there is no model or no row, DataError
-    for rows that cannot be used. Gives a Notice of those that are left out where the run drops such rows.
+    A language model may also be given by its own folder. Raises UserError where there is no model, or no row on which
+    it can be scored, DataError for rows that cannot be used. Gives a Notice of those that are left out where the run
+    drops such rows.
     """
     with local_copy(model_folder(folder, variant)) as local:
         module, preprocessor = load_trained(local)
@@ -53,10 +56,11 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
     allow_tf32(spec.training.precision if spec is not None else "float32")
     objective = preprocessor.target.objective(spec, module)
     bad, drops = BadRows(data), spec is not None and spec.dataset is not None and spec.dataset.on_bad_rows == "drop"
-    examples = list[int]()
+    examples, labels = list[int](), list[np.ndarray | None]()
 
     def batches() -> Iterator[Batch]:
         for each in _examples(run, spec, preprocessor, data, bad, drops):
+            labels.append(each.labels)
             examples.append(len(each))
             for indices in cut(each.lengths, PACKED_BATCH_ROWS if preprocessor.input.packs else BATCH_ROWS):
                 yield collate(preprocessor, each.take(indices))
@@ -70,6 +74,8 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
         notify(f"{bad.source}: left out {count}: {'; '.join(lines)}")
     if not sum(examples):
         raise UserError(f"{data} has no rows")
+    if problem := preprocessor.target.why_not_scored(joined_labels(labels)):
+        raise UserError(f"{data}: these rows {problem}")
     return tally.scores()
 
 

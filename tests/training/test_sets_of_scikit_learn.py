@@ -73,5 +73,8 @@ def test_the_network_is_as_good_as_boosting_or_the_report_prefers_it(tmp_path: P
 
 def _score(estimates: Any) -> float:
     """The score in units that "within 0.02" fits: macro F1, or R²."""
-    assert isinstance(estimates, ClassEstimates | NumberEstimates)
-    return estimates.r2.value if isinstance(estimates, NumberEstimates) else estimates.f1.value
+    if isinstance(estimates, NumberEstimates):
+        assert estimates.r2 is not None
+        return estimates.r2.value
+    assert isinstance(estimates, ClassEstimates)
+    return estimates.f1.value

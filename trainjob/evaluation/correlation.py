@@ -22,10 +22,13 @@ def moments(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def correlation(sums: np.ndarray) -> np.ndarray:
-    """The correlations, [...], of such sums [6, ...]; 0 where one of the numbers is the same in all rows."""
+    """The correlations, [...], of such sums [6, ...]: NaN where the first number is the same in all rows, else 0 where
+    the second one is."""
     rows, first, second, first_squares, second_squares, products = sums
-    spread = variation(first, first_squares, rows) * variation(second, second_squares, rows)
-    return np.clip(ratio(products - first * second / rows, np.sqrt(spread), otherwise=0 * rows), -1, 1)
+    spread = variation(first, first_squares, rows)
+    both = np.sqrt(spread * variation(second, second_squares, rows))
+    undefined = np.where(spread > 0, 0.0, np.nan)
+    return np.clip(ratio(products - first * second / rows, both, otherwise=undefined), -1, 1)
 
 
 def variation(total: np.ndarray, squares: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import StrictModel
+from trainjob.errors import DataError
 
 SAMPLES = 1000
 GROUPS = 1000
+UNDEFINED = "not defined: all labels are equal"
+"""The cell of a score that needs labels that differ."""
 
 
 class Estimate(StrictModel):
@@ -43,7 +46,8 @@ class Compared(StrictModel):
 
 
 class ScoreEstimates(Compared):
-    """Estimates of the scores of a model or a baseline; each field of a subclass is an `Estimate`."""
+    """Estimates of the scores of a model or a baseline; each field of a subclass is an `Estimate`, or None
+    where it is not defined."""
 
     headings: ClassVar[tuple[str, ...]]
     """The names of the scores, in the order of the fields."""
@@ -52,7 +56,8 @@ class ScoreEstimates(Compared):
 
     def cells(self) -> tuple[str, ...]:
         """Each score in words."""
-        return tuple(getattr(self, name).in_words() for name in type(self).model_fields)
+        found: list[Estimate | None] = [getattr(self, name) for name in type(self).model_fields]
+        return tuple(UNDEFINED if each is None else each.in_words() for each in found)
 
 
 class Lead(Compared):
@@ -130,9 +135,21 @@ def _drawn(rows: int) -> tuple[np.ndarray | None, np.ndarray]:
 
 
 def with_intervals(values: np.ndarray, samples: np.ndarray, names: tuple[str, ...]) -> dict[str, Estimate]:
-    """The estimates by name, of values [m] and those of the bootstrap samples [m, SAMPLES]."""
-    low, high = np.quantile(samples, [0.025, 0.975], axis=1)
+    """The estimates by name, of values [m] and those of the bootstrap samples [m, SAMPLES], without the samples in
+    which a value is not defined, NaN. Raises DataError where a value itself is not."""
+    if np.isnan(values).any():
+        raise DataError("a score is not defined on these rows: all labels are equal, or a prediction is not finite")
+    low, high = np.nanquantile(samples, [0.025, 0.975], axis=1)
     return {
         name: Estimate(value=value, low=min(value, bottom), high=max(value, top))
         for name, value, bottom, top in zip(names, values.tolist(), low.tolist(), high.tolist(), strict=True)
     }
+
+
+def where_defined(values: np.ndarray, samples: np.ndarray, names: tuple[str, ...]) -> dict[str, Estimate | None]:
+    """The same; None for a value that is not defined."""
+    found: dict[str, Estimate | None] = dict.fromkeys(names)
+    for index, name in enumerate(names):
+        if not np.isnan(values[index]):
+            found |= with_intervals(values[index : index + 1], samples[index : index + 1], (name,))
+    return found

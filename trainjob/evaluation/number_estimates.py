@@ -10,9 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.evaluation.correlation import centered, centered_ranks, correlation, moments, ratio, variation
-from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, in_order, with_intervals
+from trainjob.evaluation.estimates import (
+    Estimate,
+    Lead,
+    ScoreEstimates,
+    bootstrapped,
+    in_order,
+    where_defined,
+    with_intervals,
+)
 
-SCORES = ("rmse", "mae", "r2", "spearman")
+ERRORS, WITHOUT_UNIT = ("rmse", "mae"), ("r2", "spearman")
 
 
 class NumberEstimates(ScoreEstimates):
@@ -26,10 +34,11 @@ class NumberEstimates(ScoreEstimates):
     """Root of the mean squared error, in the unit of the labels."""
     mae: Estimate
     """Mean absolute error, in the unit of the labels."""
-    r2: Estimate
-    """Coefficient of determination: 1 is perfect, 0 is as good as the mean of these labels."""
-    spearman: Estimate
-    """Spearman's rank correlation; 0 where all predictions or all labels are equal."""
+    r2: Estimate | None
+    """Coefficient of determination: 1 is perfect, 0 is as good as the mean of these labels; null where they are
+    equal."""
+    spearman: Estimate | None
+    """Spearman's rank correlation; 0 where all predictions are equal, null where all labels are."""
 
 
 class NumberLead(Lead):
@@ -56,16 +65,22 @@ class NumberJudge:
         return pa.table({"row": rows, "prediction": predicted})
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> NumberEstimates:
-        return NumberEstimates(**with_intervals(*resampled(*in_order(labels, predicted)), SCORES))
+        return number_estimates(*resampled(*in_order(labels, predicted)))
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> NumberLead:
         (one, one_drawn), (other, other_drawn) = (resampled(labels, each) for each in (first, second))
-        return NumberLead(**with_intervals((other - one)[:2], (other_drawn - one_drawn)[:2], SCORES[:2]))
+        return NumberLead(**with_intervals((other - one)[:2], (other_drawn - one_drawn)[:2], ERRORS))
+
+
+def number_estimates(values: np.ndarray, samples: np.ndarray) -> NumberEstimates:
+    """The estimates of scores [4] and their bootstrap samples [4, SAMPLES]."""
+    errors, others = (values[:2], samples[:2], ERRORS), (values[2:], samples[2:], WITHOUT_UNIT)
+    return NumberEstimates(**with_intervals(*errors), **where_defined(*others))
 
 
 def resampled(labels: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of all rows [4], and those of each bootstrap sample [4, SAMPLES]; the samples of equally many rows are
-    the same."""
+    """The scores of all rows [4], and those of each bootstrap sample [4, SAMPLES], NaN where they are not defined; the
+    samples of equally many rows are the same."""
     terms = _terms(labels, predicted)
     return _scores(terms.sum(axis=1)), _scores(bootstrapped(terms))
 
@@ -82,5 +97,5 @@ def _scores(sums: np.ndarray) -> np.ndarray:
     """RMSE, MAE, R² and Spearman's correlation, [4, ...], of such sums [10, ...]."""
     squares, absolute, labels, label_squares, rows = sums[:5]
     spread = variation(labels, label_squares, rows)
-    unexplained = ratio(squares, spread, otherwise=np.sign(squares))
+    unexplained = ratio(squares, spread, otherwise=np.full_like(squares, np.nan))
     return np.stack([np.sqrt(squares / rows), absolute / rows, 1 - unexplained, correlation(sums[4:])])

@@ -76,6 +76,17 @@ def pair_hashes(labels: np.ndarray) -> np.ndarray:
     return (first << 32) | second
 
 
+def have_others(labels: np.ndarray) -> bool:
+    """Whether the right text of some row can be told from another text, so that ranks say something: `ranks_of` leaves
+    out the texts that belong to a first text, and that text itself. `labels` are those of pairs or triplets."""
+    pairs = np.unique(pair_hashes(labels))
+    texts = np.unique(pairs & LOW)
+    themselves = texts[np.isin(texts & HASH, pairs >> 32)]
+    left_out = np.unique(np.concatenate([pairs, (themselves & HASH) << 32 | themselves]))
+    _, of_each = np.unique(left_out >> 32, return_counts=True)
+    return bool((of_each < len(texts)).any())
+
+
 def is_closer(first: np.ndarray, second: np.ndarray, negative: np.ndarray) -> np.ndarray:
     """Whether the first text of each triplet is closer to the second than to the negative, bool [n], of vectors [n, d]
     of length 1."""

@@ -13,9 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, in_order, with_intervals
-from trainjob.evaluation.number_estimates import SCORES, NumberEstimates, resampled
-
-UNITLESS = [SCORES.index("r2"), SCORES.index("spearman")]
+from trainjob.evaluation.number_estimates import WITHOUT_UNIT, NumberEstimates, number_estimates, resampled
 
 
 class SeveralNumbersEstimates(ScoreEstimates):
@@ -26,9 +24,9 @@ class SeveralNumbersEstimates(ScoreEstimates):
     main_field: ClassVar[str] = "r2"
 
     r2: Estimate
-    """The mean of the columns' coefficients of determination."""
+    """The mean of the columns' coefficients of determination, of those whose labels differ."""
     spearman: Estimate
-    """The mean of the columns' rank correlations."""
+    """The mean of the columns' rank correlations, of those whose labels differ."""
 
 
 class SeveralNumbersLead(Lead):
@@ -65,10 +63,7 @@ class SeveralNumbersJudge:
     ) -> tuple[SeveralNumbersEstimates, list[NumberEstimates]]:
         """The estimates of the means over columns, and those of each column."""
         values, samples = self._resampled(*in_order(labels, predicted))
-        columns = [
-            NumberEstimates(**with_intervals(own, own_samples, SCORES))
-            for own, own_samples in zip(values, samples, strict=True)
-        ]
+        columns = [number_estimates(*own) for own in zip(values, samples, strict=True)]
         return SeveralNumbersEstimates(**_means(values, samples)), columns
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> SeveralNumbersLead:
@@ -88,7 +83,7 @@ def named_columns(numbers: np.ndarray, names: Sequence[str]) -> pa.StructArray:
 
 
 def _means(values: np.ndarray, samples: np.ndarray) -> dict[str, Estimate]:
-    """The estimates of the means over columns, of values [L, 4] and samples [L, 4, SAMPLES]."""
-    return with_intervals(
-        values[:, UNITLESS].mean(axis=0), samples[:, UNITLESS].mean(axis=0), tuple(SCORES[each] for each in UNITLESS)
-    )
+    """The estimates of the means over columns, of values [L, 4] and samples [L, 4, SAMPLES], without the columns in
+    which they are not defined. Raises DataError where these are all."""
+    mean, means = (np.ma.masked_invalid(each[:, 2:]).mean(axis=0).filled(np.nan) for each in (values, samples))
+    return with_intervals(mean, means, WITHOUT_UNIT)

@@ -18,6 +18,8 @@ METRICS: dict[str, Direction] = {
 }
 """RMSE and MAE are in the unit of the labels, losses in their standard deviations. With several numbers a row, each is
 the mean of the columns, RMSE and MAE in standard deviations, too."""
+NEED_DIFFERENT_LABELS = ("validation_r2", "validation_spearman")
+"""Metrics that are not defined where all labels of the validation rows are equal."""
 SCORES = (
     "trainjob.evaluation.scores.several_numbers:SeveralNumbersScores",
     "trainjob.evaluation.scores.numbers:NumberScores",

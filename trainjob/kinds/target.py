@@ -94,8 +94,9 @@ class Target(Protocol):
         target that compares them with each other."""
         return 1
 
-    def why_not_scored(self, name: str, labels: "np.ndarray | None") -> str | None:
-        """The error where no model can be scored on the set `name`, whose labels are [n, ...]; None where it can."""
+    def why_not_scored(self, labels: "np.ndarray | None", metric: str | None = None) -> str | None:
+        """What prevents a score of any model on rows with these labels [n, ...], or checkpoints from being chosen by
+        `metric` on them: a clause that follows "the test rows". None where nothing does."""
         return None
 
     def label_bytes(self, labels: "np.ndarray | None", rows: int) -> bytes:

@@ -115,6 +115,7 @@ def test_answers_and_scores_are_in_the_unit_of_the_labels(run: Path, data: Path)
     scores = evaluate(Folder(str(run)), str(data / "test"))
     assert isinstance(scores, NumberScores)
     assert scores.rmse.value == pytest.approx(root_mean_squared_error(labels, predicted), rel=1e-6)
+    assert scores.r2 is not None
     assert scores.r2.value == pytest.approx(r2_score(labels, predicted), rel=1e-5)
     assert scores.r2.value > 0.8
 

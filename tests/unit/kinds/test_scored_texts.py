@@ -81,6 +81,8 @@ def test_the_correlations_are_those_of_scipy() -> None:
     assert found.spearman.low < found.spearman.value < found.spearman.high
     assert SimilarityJudge().lead(scores, predicted, worse).verdict == "better"
     assert SimilarityJudge().lead(scores, predicted, predicted).verdict == "no clear difference"
+    with pytest.raises(DataError, match="not defined"):
+        SimilarityJudge().lead(np.ones(200), predicted, worse)
     equal = SimilarityJudge().estimates(scores, np.full(200, 0.3))
     assert (equal.spearman.value, equal.pearson.value) == (0, 0)
 
@@ -112,6 +114,17 @@ def test_scores_that_cannot_be_used_are_refused(rows: str, message: str, data: P
     assert message in str(caught.value)
 
 
+def test_held_out_scores_that_are_all_equal_are_refused(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_bytes((data / "train.csv").read_bytes())
+    (tmp_path / "test.csv").write_text("one,other,similarity\na,b,3\nc,d,3\n")
+    with pytest.raises(DataError, match=r"the test rows all have the score 3, .*: add rows"):
+        fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
+    (tmp_path / "test.csv").write_bytes((data / "test.csv").read_bytes())
+    (tmp_path / "train.csv").write_text("one,other,similarity\na,b,3\nc,d,4\ne,f,5\n")
+    with pytest.raises(DataError, match=r"the validation rows all have .*, or give dataset\.validation\.uri"):
+        fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
+
+
 def test_a_score_far_from_all_others_is_told(data: Path, tmp_path: Path) -> None:
     content = (data / "train.csv").read_text()
     (tmp_path / "train.csv").write_text(content + "a,b,-999\n")
@@ -136,6 +149,9 @@ def test_the_model_answers_single_texts_and_is_compared_with_tfidf(data: Path) -
     )
     scores = evaluate(run, str(data / "test.csv"))
     assert isinstance(scores, SimilarityScores)
+    (data / "equal.csv").write_text("one,other,similarity\na,b,3\nc,d,3\n")
+    with pytest.raises(UserError, match=r"equal\.csv: these rows all have the score 3, so its correlation"):
+        evaluate(run, str(data / "equal.csv"))
     similarity = csv.read_csv(data / "test.csv")["similarity"].to_numpy()
     expected = pearsonr((first * second).sum(axis=1), similarity).statistic
     assert scores.pearson.value == pytest.approx(expected, abs=1e-5)

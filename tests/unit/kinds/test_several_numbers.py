@@ -27,7 +27,7 @@ from trainjob.baselines.rows import sample
 from trainjob.cli.predicted_tables import flat
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
-from trainjob.errors import DataError
+from trainjob.errors import DataError, UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.several_numbers import SeveralNumbersScores, several_number_scores
 from trainjob.evaluation.several_number_estimates import SeveralNumbersJudge, named_columns
@@ -137,7 +137,7 @@ def test_scores_equal_those_of_scikit_learn(rows: int, columns: int) -> None:
     assert [each.scores.rmse.value for each in found.columns] == pytest.approx(rmse.tolist(), abs=1e-6)
     assert [each.scores.mae.value for each in found.columns] == pytest.approx(mae.tolist(), abs=1e-6)
     r2 = r2_score(labels, predicted, multioutput="raw_values")
-    assert [each.scores.r2.value for each in found.columns] == pytest.approx(r2.tolist(), abs=1e-6)
+    assert [each.scores.r2 and each.scores.r2.value for each in found.columns] == pytest.approx(r2.tolist(), abs=1e-6)
     ranks = [spearmanr(*both).statistic for both in zip(labels.T, predicted.T, strict=True)]
     assert found.spearman.value == pytest.approx(np.mean(ranks), abs=1e-6)
     assert (found.rmse, found.mae) == (pytest.approx(np.mean(rmse / std)), pytest.approx(np.mean(mae / std)))
@@ -146,6 +146,18 @@ def test_scores_equal_those_of_scikit_learn(rows: int, columns: int) -> None:
     for each in (found.r2, found.spearman, found.columns[0].scores.rmse):
         assert each.low <= each.value <= each.high
     assert SeveralNumbersScores.model_validate_json(found.model_dump_json(by_alias=True)) == found
+
+
+def test_a_column_whose_labels_are_all_equal_has_no_r2() -> None:
+    labels, predicted = labels_and_predictions(50, 3)
+    others = several_number_scores(["a", "c"], np.ones(2), labels[:, [0, 2]], predicted[:, [0, 2]], np.ones(2))
+    labels[:, 1] = 7.0
+    found = several_number_scores(["a", "b", "c"], np.ones(3), labels, predicted, np.ones(3))
+    assert (found.r2, found.spearman) == (others.r2, others.spearman)
+    assert found.columns[1].scores.r2 is None
+    assert "; R² and Spearman leave out b, where all labels are equal" in found.headline()
+    assert found.table().lines[1][3:] == ("not defined: all labels are equal",) * 2
+    assert "leave out" not in others.headline()
 
 
 def test_each_column_counts_the_same_whatever_its_unit() -> None:
@@ -255,6 +267,9 @@ def test_a_table_is_answered_in_the_units_of_its_columns(table_run: Path, data: 
     assert scores.r2.value == pytest.approx(r2_score(labels, numbers), abs=1e-6)
     assert scores.r2.value > 0.8
     assert [each.name for each in scores.columns] == NAMES
+    (data / "one.csv").write_text("".join((data / "test.csv").read_text().splitlines(keepends=True)[:2]))
+    with pytest.raises(UserError, match=r"one\.csv: these rows all have the same labels, so R² and rank corr"):
+        evaluate(Folder(str(table_run)), str(data / "one.csv"))
     errors = root_mean_squared_error(labels, numbers, multioutput="raw_values")
     assert [each.scores.rmse.value for each in scores.columns] == pytest.approx(errors.tolist(), rel=1e-6)
     written = flat(predictor.answers(table))

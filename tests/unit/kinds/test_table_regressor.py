@@ -101,6 +101,7 @@ def test_a_trained_network_beats_the_mean_and_scores_as_scikit_learn_does(run: P
     assert isinstance(scores, NumberScores)
     assert scores.rmse.value == pytest.approx(root_mean_squared_error(labels, predicted), abs=1e-6)
     assert scores.mae.value == pytest.approx(mean_absolute_error(labels, predicted), abs=1e-6)
+    assert scores.r2 is not None
     assert scores.r2.value == pytest.approx(r2_score(labels, predicted), abs=1e-6)
     mean = np.full(len(labels), csv.read_csv(data / "train.csv")["progression"].to_numpy().mean())
     assert scores.rmse.value < 0.9 * root_mean_squared_error(labels, mean)

@@ -25,7 +25,7 @@ from trainjob.baselines.compare import compare_with_baselines
 from trainjob.cli.predicted_rows import classify
 from trainjob.data import fit
 from trainjob.data.batches.batch import Batch
-from trainjob.errors import DataError
+from trainjob.errors import DataError, UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.ranks import RankJudge, ranks_of
 from trainjob.evaluation.scores.retrieval import RetrievalScores
@@ -133,7 +133,7 @@ def test_rows_without_two_texts_are_named(tmp_path: Path) -> None:
     assert "row 2: the text (column question) is empty" in str(caught.value)
     assert "row 3: the text (column answer) is empty" in str(caught.value)
     (tmp_path / "train.csv").write_text("question,answer\na,b\nc,b\n")
-    with pytest.raises(DataError, match="all rows have the same text in answer"):
+    with pytest.raises(DataError, match="have no text in answer that is wrong for any of them; an embedder"):
         fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
     (tmp_path / "train.csv").write_text("question,reply\na,b\nc,b\n")
     with pytest.raises(DataError, match='no column "answer"'):
@@ -186,6 +186,12 @@ def test_it_is_compared_with_the_cosine_of_tfidf(data: Path) -> None:
     scores = evaluate(run, str(data / "test.csv"))
     assert isinstance(scores, RetrievalScores)
     assert (scores.rows, scores.texts) == (50, 50)
+    for rows in ("a,b\nc,b\n", "a,b\n", "a,b\na,c\n", "a,b\nb,a\n"):
+        (data / "alike.csv").write_text(f"question,answer\n{rows}")
+        with pytest.raises(UserError, match=r"alike\.csv: these rows have no text in answer that is wrong for any"):
+            evaluate(run, str(data / "alike.csv"))
+    (data / "apart.csv").write_text("question,answer\na,b\na,c\nd,b\n")
+    assert evaluate(run, str(data / "apart.csv")).size() == ("pairs", 3)
     predictions, _ = predictions_of_test_rows(run)
     assert np.mean(1 / predictions["prediction"].to_numpy()) == pytest.approx(scores.mrr.value)
     finish_scored(run, predictions, scores)

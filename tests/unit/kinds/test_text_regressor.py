@@ -24,6 +24,7 @@ from trainjob.errors import DataError, UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.number_estimates import NumberJudge
 from trainjob.evaluation.scores.numbers import NumberScores, number_scores
+from trainjob.formatting import MISSING
 from trainjob.kinds.regressor import RegressionLoss
 from trainjob.kinds.targets.number import Number
 from trainjob.kinds.targets.number_objective import loss_of
@@ -78,6 +79,8 @@ def test_scores_equal_those_of_scikit_learn(rows: int) -> None:
     labels = np.sort(chance.integers(0, 50, rows) * 0.1 + 1e4)  # many are equal
     predicted = labels + np.round(chance.normal(0, 2, rows), 1)
     found = number_scores(labels, predicted, loss_sum=float(rows))
+    assert found.r2 is not None
+    assert found.spearman is not None
     assert found.rmse.value == pytest.approx(root_mean_squared_error(labels, predicted), abs=1e-6)
     assert found.mae.value == pytest.approx(mean_absolute_error(labels, predicted), abs=1e-6)
     assert found.r2.value == pytest.approx(r2_score(labels, predicted), abs=1e-6)
@@ -100,12 +103,37 @@ def test_intervals_hold_the_score_of_all_rows_as_often_as_they_say() -> None:
     assert hits >= 52
 
 
-def test_predictions_or_labels_that_are_all_equal_have_scores() -> None:
+def test_predictions_or_labels_that_are_all_equal() -> None:
     labels, equal = np.array([1.0, 2.0, 3.0]), np.full(3, 0.1 + 0.2)
-    assert NumberJudge().estimates(labels, equal).spearman.value == 0
-    assert NumberJudge().estimates(equal, equal).r2.value == 1.0
-    assert NumberJudge().estimates(equal, labels).r2.value == 0.0
-    assert NumberJudge().estimates(equal, labels).spearman.value == 0
+    of_equal_predictions = NumberJudge().estimates(labels, equal)
+    assert of_equal_predictions.spearman is not None
+    assert of_equal_predictions.spearman.value == 0
+    for predicted in (equal, labels, np.full(3, 7.0)):
+        found = number_scores(equal, predicted, 1.0)
+        assert (found.r2, found.spearman) == (None, None)
+        assert found.rmse.value == pytest.approx(root_mean_squared_error(equal, predicted))
+        assert set(found.as_metrics("test")) == {"test_loss", "test_rmse", "test_mae"}
+        assert [each.name for each in found.measures()] == ["RMSE", "MAE"]
+        assert "R² not defined: all labels are equal" in found.headline()
+        assert f"R² {MISSING}   Spearman {MISSING}" in found.in_brief()
+        assert NumberScores.model_validate_json(found.model_dump_json(by_alias=True)) == found
+
+
+def test_samples_of_equal_labels_do_not_count() -> None:
+    """A third of the bootstrap samples have one of the labels alone."""
+    found = NumberJudge().estimates(np.array([1.0, 1.0, 5.0]), np.array([1.0, 2.0, 6.0]))
+    assert found.spearman is not None
+    assert found.spearman.low > 0
+
+
+def test_equal_validation_labels_choose_no_checkpoint_by_r2(data: Path, tmp_path: Path) -> None:
+    spec = spec_of(data)
+    (tmp_path / "equal.csv").write_text("\n".join((data / "test.csv").read_text().splitlines()[:2]))
+    spec["dataset"]["validation"] = {"uri": str(tmp_path / "equal.csv")}
+    fit(TrainJobSpec.model_validate(spec))
+    by_r2 = TrainJobSpec.model_validate(spec | {"checkpoints": {"metric": "validation_r2"}})
+    with pytest.raises(DataError, match="so checkpoints cannot be chosen by validation_r2: add rows"):
+        fit(by_r2)
 
 
 def test_the_better_of_two_is_told() -> None:
@@ -208,8 +236,12 @@ def test_answers_and_scores_are_in_the_unit_of_the_labels(run: Path, data: Path)
     scores = evaluate(Folder(str(run)), str(data / "test.csv"))
     assert isinstance(scores, NumberScores)
     labels = rows["points"].to_numpy()
+    assert scores.r2 is not None
     assert scores.rmse.value == pytest.approx(root_mean_squared_error(labels, predicted), rel=1e-6)
     assert scores.r2.value == pytest.approx(r2_score(labels, predicted), rel=1e-5)
+    (data / "one.csv").write_text("".join((data / "test.csv").read_text().splitlines(keepends=True)[:2]))
+    one = evaluate(Folder(str(run)), str(data / "one.csv"))
+    assert "R² not defined: all labels are equal" in one.headline()
     assert predictor.classes == []
     with pytest.raises(UserError, match="a regressor of texts predicts no classes"):
         predictor.predict_proba(rows)

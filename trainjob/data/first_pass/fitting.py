@@ -154,9 +154,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
                 rows[name] = fitted.rows[name] = len(keys[name].hashes)
                 target = fitted.preprocessor.target
                 fitted.contents[name] = digest_of(target, keys[name].labels, keys[name].hashes)
-        for name in keys.keys() - {"train", UNLABELLED}:
-            if problem := fitted.preprocessor.target.why_not_scored(name, keys[name].labels):
-                raise TooFewRows(problem)
+        _refuse_unscored(spec, fitted, keys)
     except DataError as error:
         if not any(each.count for each in bad.values()):
             raise
@@ -171,6 +169,16 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
             dropped = {"dropped": each.dropped(), "source_rows": each.count + rows[name]}
             profile.sets[name] = profile.sets[name].model_copy(update=dropped)
     return replace(fitted, profile=profile, sample=compared_texts(found.texts), drops=not is_sound)
+
+
+def _refuse_unscored(spec: TrainJobSpec, fitted: Fitted, keys: Mapping[str, Keys]) -> None:
+    """Raises DataError where scores on a set, or the metric of the checkpoints, are not defined."""
+    for name in keys.keys() - {"train", UNLABELLED}:
+        metric = spec.checkpoints.metric if name == "validation" else None
+        if problem := fitted.preprocessor.target.why_not_scored(keys[name].labels, metric):
+            is_share = name == "validation" and fitted.split is not None
+            advice = "add rows, or give dataset.validation.uri" if is_share else "add rows"
+            raise TooFewRows(f"the {name} rows {problem}: {advice}")
 
 
 def _advice(spec: TrainJobSpec, bad: BadRows, rows: Mapping[str, int], may_drop: bool) -> str:

@@ -17,8 +17,8 @@ class EstimatedScores(Scores):
 
     rows: int
 
-    def _named(self) -> dict[str, Estimate]:
-        """The estimates by field."""
+    def _named(self) -> dict[str, Estimate | None]:
+        """The estimates by field; None for those that are not defined on these rows."""
         return {name: getattr(self, name) for name in self.compared_types()[0].model_fields}
 
     @property
@@ -26,7 +26,7 @@ class EstimatedScores(Scores):
         return self.compared_types()[0](**self._named())
 
     def as_metrics(self, set_name: str) -> dict[str, float]:
-        values = {f"{set_name}_{name}": each.value for name, each in self._named().items()}
+        values = {f"{set_name}_{name}": each.value for name, each in self._named().items() if each}
         return {f"{set_name}_loss": self.loss, **values}
 
     def size(self) -> tuple[str, int]:
@@ -34,7 +34,7 @@ class EstimatedScores(Scores):
 
     def measures(self) -> list[Measure]:
         found = zip(self.hub_types, self.estimates.headings, self._named().values(), strict=True)
-        return [Measure(hub_type, name, each.value) for hub_type, name, each in found]
+        return [Measure(hub_type, name, each.value) for hub_type, name, each in found if each]
 
     def tiles(self) -> list[tuple[str, str]]:
         return [(each.name, score(each.value)) for each in self.measures()]

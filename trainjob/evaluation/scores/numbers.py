@@ -60,10 +60,11 @@ class NumberScores(EstimatedScores):
     """Root of the mean squared error."""
     mae: Estimate
     """Mean absolute error."""
-    r2: Estimate
-    """Coefficient of determination: 1 is perfect, 0 is as good as the mean of these labels."""
-    spearman: Estimate
-    """Spearman's rank correlation; 0 where all predictions or all labels are equal."""
+    r2: Estimate | None
+    """Coefficient of determination: 1 is perfect, 0 is as good as the mean of these labels; null where they are
+    equal."""
+    spearman: Estimate | None
+    """Spearman's rank correlation; 0 where all predictions are equal, null where all labels are."""
     residuals: list[Residuals]
     """Errors by the size of the label."""
     points: list[tuple[float, float]]
@@ -95,8 +96,8 @@ class NumberScores(EstimatedScores):
         return [
             ("RMSE", plain_number(self.rmse.value, 4)),
             ("MAE", plain_number(self.mae.value, 4)),
-            ("R²", score(self.r2.value)),
-            ("Spearman", score(self.spearman.value)),
+            ("R²", score(self.r2 and self.r2.value)),
+            ("Spearman", score(self.spearman and self.spearman.value)),
         ]
 
     @classmethod

@@ -1,5 +1,6 @@
 """The scores of a regressor that predicts several numbers a row."""
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -7,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import StrictModel
+from trainjob.errors import listed
 from trainjob.evaluation.estimates import Estimate
 from trainjob.evaluation.mistakes import MAX_WORST_ROWS
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Table, Worst, check_finite
@@ -48,9 +50,9 @@ class SeveralNumbersScores(EstimatedScores):
     loss: float
     """Mean loss, of labels in standard deviations of their column's training labels; the mean of the columns."""
     r2: Estimate
-    """The mean of the columns' coefficients of determination."""
+    """The mean of the columns' coefficients of determination, of those whose labels differ."""
     spearman: Estimate
-    """The mean of the columns' rank correlations."""
+    """The mean of the columns' rank correlations, of those whose labels differ."""
     rmse: float
     """Root of the mean squared error in standard deviations of the column's training labels, the mean of the
     columns."""
@@ -84,14 +86,21 @@ class SeveralNumbersScores(EstimatedScores):
 
     def headline(self) -> str:
         errors = f"RMSE {self.rmse:.4g} and MAE {self.mae:.4g} in standard deviations"
-        return f"{super().headline()}, mean {errors}"
+        left_out = f"; {self.left_out}" if self.left_out else ""
+        return f"{super().headline()}, mean {errors}{left_out}"
+
+    @property
+    def left_out(self) -> str:
+        """Says which columns have no R² and no rank correlation; empty where all have them."""
+        names = [each.name for each in self.columns if each.scores.r2 is None]
+        return f"R² and Spearman leave out {listed(names)}, where all labels are equal" if names else ""
 
     def table(self) -> Table:
         lines: list[tuple[str, ...]] = [
             (
                 each.name,
                 *(_error_in_words(error) for error in (each.scores.rmse, each.scores.mae)),
-                *(own.in_words() for own in (each.scores.r2, each.scores.spearman)),
+                *each.scores.estimates.cells()[2:],
             )
             for each in self.columns
         ]
@@ -137,7 +146,12 @@ class SeveralNumbersScores(EstimatedScores):
         """All columns in their order; of too many, the MAX_COLUMNS_DRAWN with the lowest R², the worst first."""
         if len(self.columns) <= MAX_COLUMNS_DRAWN:
             return self.columns
-        return sorted(self.columns, key=lambda each: each.scores.r2.value)[:MAX_COLUMNS_DRAWN]
+        return sorted(self.columns, key=_r2)[:MAX_COLUMNS_DRAWN]
+
+
+def _r2(column: ColumnScores) -> float:
+    """Infinite where it is not defined."""
+    return column.scores.r2.value if column.scores.r2 else math.inf
 
 
 def _error_in_words(error: Estimate) -> str:

@@ -18,7 +18,7 @@ from trainjob.data.first_pass.survey import Survey, T, Translation
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import UserError, listed
-from trainjob.evaluation.ranks import HASH, LOW, RankJudge, is_closer, pair_hashes, ranks_of
+from trainjob.evaluation.ranks import HASH, RankJudge, have_others, is_closer, pair_hashes, ranks_of
 from trainjob.evaluation.scores.retrieval import IS_CLOSER
 from trainjob.kinds.target import Guesses
 from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_texts, vector_lists, vector_matrix
@@ -49,15 +49,11 @@ class PairLabels:
         return lambda labels: labels
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], MatchingText]":
-        """Raises DataError where all second texts are equal: there is none to tell them apart from."""
-        labels = survey.labels
-        assert labels is not None
-        if not self.negative and len(np.unique(labels & LOW)) < 2:
-            raise TooFewRows(
-                f"{listed(dataset.train.all_uris)}: all rows have the same text in {listed(self.pair)}; an embedder "
-                "learns to tell it from other texts, so at least two different ones are needed"
-            )
-        return survey, MatchingText(self.width, self.text, self.pair, self.negative)
+        """Raises DataError where no second text can be told from another one."""
+        target = MatchingText(self.width, self.text, self.pair, self.negative)
+        if not self.negative and (problem := target.why_not_scored(survey.labels)):
+            raise TooFewRows(f"{listed(dataset.train.all_uris)}: these rows {problem}")
+        return survey, target
 
 
 @dataclass(frozen=True)
@@ -83,6 +79,14 @@ class MatchingText(Vectors):
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
         """One for all rows."""
         return np.zeros(rows, np.int64)
+
+    def why_not_scored(self, labels: np.ndarray | None, metric: str | None = None) -> str | None:
+        if labels is None or have_others(labels):
+            return None
+        return (
+            f"have no text in {listed(self.pair)} that is wrong for any of them; an embedder learns to tell the text "
+            "of a row from those of others, so at least two different ones are needed"
+        )
 
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
         return b"" if labels is None else labels.tobytes()

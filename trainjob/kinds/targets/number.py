@@ -17,6 +17,7 @@ from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import listed
 from trainjob.evaluation.number_estimates import NumberJudge
 from trainjob.formatting import plain_number
+from trainjob.kinds.regressor import NEED_DIFFERENT_LABELS
 from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.targets.number_reply import Number as NumberReply
 
@@ -118,6 +119,11 @@ class Number(Target):
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
         """Ranges of labels."""
         return np.zeros(rows, np.int64) if labels is None else np.searchsorted(self.edges, labels, side="right")
+
+    def why_not_scored(self, labels: np.ndarray | None, metric: str | None = None) -> str | None:
+        if labels is None or metric not in NEED_DIFFERENT_LABELS or len(np.unique(labels)) > 1:
+            return None
+        return f"all have the label {plain_number(labels[0], 9)}, so checkpoints cannot be chosen by {metric}"
 
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
         return b"" if labels is None else labels.tobytes()

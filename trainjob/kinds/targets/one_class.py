@@ -74,7 +74,7 @@ class OneClass:
     def least_together(self) -> int:
         return 1
 
-    def why_not_scored(self, name: str, labels: np.ndarray | None) -> str | None:
+    def why_not_scored(self, labels: np.ndarray | None, metric: str | None = None) -> str | None:
         return None
 
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:

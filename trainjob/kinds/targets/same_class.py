@@ -37,8 +37,6 @@ TOGETHER = 2
 MIN_BATCH_SIZE = 4
 """Rows of the smallest batch that has two texts of a class, and others."""
 UNFIT = "have no two different texts of one class beside a text of another, among which each text is to find its class"
-_ADVICE = "add texts to its classes"
-_SPLIT_ADVICE = "add texts to the classes, or give dataset.validation.uri"
 
 
 @dataclass
@@ -104,16 +102,14 @@ class SameClass(Vectors):
         if not can_be_scored(labels):
             raise TooFewRows(
                 "once rows are set aside for validation, the training rows have no two different texts of one class "
-                f"beside a text of another: {_SPLIT_ADVICE}"
+                "beside a text of another: add texts to the classes, or give dataset.validation.uri"
             )
         counts = np.bincount(labels[:, 0].astype(np.int64), minlength=len(self.names)).tolist()
         texts = _texts_of_classes(labels, len(self.names))
         return replace(self, counts=counts, alone=[self.names[index] for index in np.flatnonzero(texts == 1).tolist()])
 
-    def why_not_scored(self, name: str, labels: np.ndarray | None) -> str | None:
-        if labels is None or can_be_scored(labels):
-            return None
-        return f"the {name} rows {UNFIT}: {_SPLIT_ADVICE if name == 'validation' else _ADVICE}"
+    def why_not_scored(self, labels: np.ndarray | None, metric: str | None = None) -> str | None:
+        return None if labels is None or can_be_scored(labels) else UNFIT
 
     def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The rows with a text and a label, and their labels, float64 [n, 2]. Any class can be read: vectors of its

@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 
 from trainjob.data.batches.groups import in_groups
-from trainjob.errors import UserError
 from trainjob.evaluation.ranks import ranks_in_classes
 from trainjob.evaluation.scores.retrieval import SameClassScores, same_class_scores
 from trainjob.kinds.targets.all_ranks import of_all_ranks
 from trainjob.kinds.targets.matching_text import vectors_table
-from trainjob.kinds.targets.same_class import TOGETHER, UNFIT, can_be_scored
+from trainjob.kinds.targets.same_class import TOGETHER
 from trainjob.kinds.targets.vector_tally import VectorTally
 
 if TYPE_CHECKING:
@@ -30,13 +29,10 @@ class SameClassTally(VectorTally):
     """Scores by the rank of the nearest text of the same class."""
 
     def scores(self) -> SameClassScores:
-        """Raises UserError where no text has another one of its class."""
         vectors, labels = self._collected()
         order = np.lexsort(labels.numpy().T)
         vectors, labels = vectors[order], labels[order]
         classes, texts = labels.numpy().T
-        if not can_be_scored(labels.numpy()):
-            raise UserError(f"these rows {UNFIT}")
         random = np.random.default_rng(0)
         shuffled, _ = in_groups(random.permutation(len(labels)), classes, TOGETHER, random)
         blocks = (shuffled[start : start + self._batch_size] for start in range(0, len(labels), self._batch_size))

@@ -82,6 +82,11 @@ class ScoredTexts(Vectors):
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
         return self.scores.strata(labels, rows)
 
+    def why_not_scored(self, labels: np.ndarray | None, metric: str | None = None) -> str | None:
+        if labels is None or len(np.unique(labels)) > 1:
+            return None
+        return f"all have the score {labels[0]:g}, so its correlation with the cosines is not defined"
+
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
         return self.scores.label_bytes(labels, rows)
 

@@ -124,6 +124,11 @@ class SeveralNumbers(Target):
         """One for all rows: what has few rows in the range of one column may have many in that of another."""
         return np.zeros(rows, np.int64)
 
+    def why_not_scored(self, labels: np.ndarray | None, metric: str | None = None) -> str | None:
+        if labels is None or (labels != labels[:1]).any():
+            return None
+        return "all have the same labels, so R² and rank correlation are not defined for any column"
+
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
         return json.dumps(self.names).encode() + (b"" if labels is None else labels.tobytes())
 
