@@ -71,13 +71,13 @@ def description(job: "Job", events: "Sequence[Event]", width: int, now: datetime
 
 def run_description(run: "Job", width: int) -> list[str]:
     """A run in lines of at most `width` columns, unless a word is longer."""
-    state = {"Succeeded": "finished", "Running": "running on this machine"}.get(
-        run.status.phase or "", "not finished; no process of this machine is running it"
-    )
+    states = {"Succeeded": "finished", "Running": "running on this machine", "Failed": "failed"}
+    state = states.get(run.status.phase or "", "not finished; no process of this machine is running it")
     facts = [
         ("Run", run.name),
         ("State", f"{state}; started {run.status.attempt} time{'s' if run.status.attempt != 1 else ''}"),
         ("Started", f"{run.created:%Y-%m-%d %H:%M:%SZ}{_duration(run.status)}"),
+        *([("Error", run.status.message)] if run.status.message else []),
         *_training(run),
     ]
     training = run.status.training
@@ -179,9 +179,14 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
 
 
 def _fact(label: str, text: str, width: int) -> list[str]:
-    texts = wrap(" ".join(text.split()), max(width, _MIN_WIDTH) - _LABEL, break_long_words=False)
+    texts = _wrapped(text, max(width, _MIN_WIDTH) - _LABEL)
     return [f"{label if number == 0 else '':<{_LABEL}}{line}" for number, line in enumerate(texts)]
 
 
 def _indented(text: str, width: int) -> list[str]:
-    return [f"  {line}" for line in wrap(" ".join(text.split()), max(width, _MIN_WIDTH) - 2, break_long_words=False)]
+    return [f"  {line}" for line in _wrapped(text, max(width, _MIN_WIDTH) - 2)]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of whole words: paths can be copied."""
+    return wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)

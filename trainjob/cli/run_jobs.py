@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from trainjob.cluster.job import Job
 from trainjob.driver.summarize import final_fields, reached
 from trainjob.errors import UserError, notify
-from trainjob.runs.attempts import read_attempts
+from trainjob.runs.attempts import Attempts, read_attempts
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import ATTEMPTS, TRAINJOB
 from trainjob.runs.lock import holder
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def job_of(run: "Folder", name: str) -> Job:
     """The run called `name`, with a status from its files. Its phase is Succeeded, Running while a process of this
-    machine holds its lock, or else missing. Raises UserError if the folder is not a run's or is damaged."""
+    machine holds its lock, Failed where an error has ended it, or else missing. Raises UserError if the folder is not a
+    run's or is damaged."""
     contents, attempts = read_contents(run), read_attempts(run)
     if attempts is None:
         raise not_a_run(run, ATTEMPTS)
@@ -28,11 +29,20 @@ def job_of(run: "Folder", name: str) -> Job:
         status |= {"phase": "Succeeded", "completionTime": contents.summary.finished.isoformat()}
     else:
         training = training.model_copy(update={"stage": "Training", "percent": None})
-        status |= {"phase": "Running"} if holder(run) is not None else {"reason": "Unfinished"}
+        status |= _unfinished(run, attempts)
     metadata = {"name": name, "namespace": "", "uid": "", "creationTimestamp": attempts.started.isoformat()}
     if contents.records or contents.summary is not None:
         status["training"] = training.model_dump(mode="json", by_alias=True)
     return Job({"metadata": metadata, "spec": {}, "status": status})
+
+
+def _unfinished(run: "Folder", attempts: Attempts) -> dict[str, str]:
+    """Fields of the status of a run without a summary."""
+    if holder(run) is not None:
+        return {"phase": "Running"}
+    if attempts.failure:
+        return {"phase": "Failed", "reason": "TrainingFailed", "message": attempts.failure}
+    return {"reason": "Unfinished"}
 
 
 def jobs_in(folder: "Folder", name: str) -> list[Job]:

@@ -24,7 +24,7 @@ from trainjob.launch.ray_cluster import on_cluster, own_address, set_environment
 from trainjob.launch.worker_errors import failure_of
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
-from trainjob.runs.attempts import Attempts
+from trainjob.runs.attempts import Attempts, keeping_failure
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import MODEL, PREDICTIONS, REPORT
@@ -165,6 +165,7 @@ def _train(request: RunRequest, folder: Folder, snapshots: Snapshots, split_note
     attempts = begin_attempt(folder, request.job, request.started)
     snapshots.preparing(None if is_users_loop else 0.0)
     with (
+        keeping_failure(folder),
         tracking(folder, request.job, snapshots.tracked),
         Receiver(snapshots.add, own_address(), request.on_output, lambda steps: snapshots.trial(steps)) as receiver,
     ):

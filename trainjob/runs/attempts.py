@@ -1,9 +1,13 @@
 """The attempts of a run: how often it was started, how often it failed, and since when each attempt has trained."""
 
 import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 
 from pydantic import AwareDatetime, ValidationError
 
+from trainjob.errors import StorageError
+from trainjob.redaction import without_secrets
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.refusals import damaged
 from trainjob.schema.base import StrictModel
@@ -19,6 +23,8 @@ class Attempts(StrictModel):
     """Failures of the workers, and those of the driver that it survived to count."""
     training_since: list[float] = []
     """When each attempt at training a function began to train, in seconds since 1970."""
+    failure: str = ""
+    """The error that ended the latest attempt; empty where none did."""
 
 
 def read_attempts(run: Folder) -> Attempts | None:
@@ -51,3 +57,16 @@ def count_failure(run: Folder) -> int:
     counted = attempts.model_copy(update={"failures": attempts.failures + 1})
     write_attempts(run, counted)
     return counted.failures
+
+
+@contextmanager
+def keeping_failure(run: Folder) -> Generator[None]:
+    """Keeps the error that ends the block in the run's attempts. An interruption does not count."""
+    try:
+        yield
+    except Exception as error:
+        with suppress(StorageError):  # which may be the error
+            if attempts := read_attempts(run):
+                words = str(error) or type(error).__name__
+                write_attempts(run, attempts.model_copy(update={"failure": without_secrets(words)}))
+        raise

@@ -109,7 +109,7 @@ def begin_attempt(run: Folder, job: TrainJob, started: float | None = None) -> A
     check_same_spec(run, job)
     attempts = Attempts(started=datetime.now(UTC) if started is None else datetime.fromtimestamp(started, UTC), count=1)
     if earlier := read_attempts(run):
-        attempts = earlier.model_copy(update={"count": earlier.count + 1})
+        attempts = earlier.model_copy(update={"count": earlier.count + 1, "failure": ""})
     write_attempts(run, attempts)  # first: this file marks the folder as a run's
     if not run.exists(TRAINJOB):
         write_job(run, job)

@@ -8,8 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from report_runs import FUNCTION_JOB, TEXT_JOB, epoch, finish, step, write_run
+from trainjob.api.load import load_trainjob
 from trainjob.cli.app import app
+from trainjob.client.folders import open_folder
 from trainjob.errors import Notice, UserError
+from trainjob.runs.folder import begin_attempt
 from trainjob.runs.lock import locked
 
 ATTEMPTS = b'{"started": "2026-01-02T09:00:00Z", "count": 2}'
@@ -100,3 +103,19 @@ def test_a_damaged_run_does_not_hide_the_others(run: Path):
 
 def test_what_is_no_run(tmp_path: Path):
     assert said("describe", str(tmp_path)).startswith(f"{tmp_path} is not a run's folder: expected")
+
+
+def test_a_run_that_was_refused_has_failed_until_it_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mail.csv").write_text("body,kind\na,ham\nb,ham\n")
+    (tmp_path / "job.yaml").write_text(TEXT_JOB.replace("/data/mail.csv", "mail.csv"))
+    message = said("run", "job.yaml")
+    assert "at least two" in message
+    _, line = said("list", "runs", "-o", "wide").splitlines()
+    assert line.split()[1:4] == ["Failed", "TrainingFailed", "1"]
+    assert line.endswith(" ".join(message.split()))
+    text = " ".join(said("describe", "runs/mail").split())
+    assert "State failed; started 1 time" in text
+    assert f"Error {' '.join(message.split())} " in text
+    begin_attempt(open_folder("runs/mail"), load_trainjob(tmp_path / "job.yaml"))
+    assert said("list", "runs").splitlines()[1].split()[1:4] == ["<none>", "Unfinished", "2"]
