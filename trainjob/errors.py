@@ -82,3 +82,14 @@ class Alarm(Notice):
 def notify(text: str, kind: type[Notice] = Notice) -> None:
     """Issues a Notice, once per text."""
     warnings.warn(without_secrets(text), kind, stacklevel=2)
+
+
+DAMAGED = "is damaged, or from another version of trainjob"
+RESTORE = "restore it from a copy, or train again (`trainjob run --fresh`)"
+"""What to do about such a file of a run."""
+
+
+def on_one_line(error: Exception) -> str:
+    """What the error of a parser says."""
+    text = " ".join(str(error).split())
+    return f"it has no {text}" if isinstance(error, KeyError) else text

@@ -73,13 +73,13 @@ _MUST = {
 }
 
 
-def problems_of(error: ErrorDetails, root: type[StrictModel]) -> Iterator[tuple[FieldPath, str]]:
-    """(path, message) of each problem in a pydantic error on a `root`."""
+def problems_of(error: ErrorDetails, root: type[StrictModel] | None = None) -> Iterator[tuple[FieldPath, str]]:
+    """(path, message) of each problem in a pydantic error on a `root`, whose fields it may suggest."""
     if error["type"] == "conflicts":
         for path, message in error.get("ctx", {})["conflicts"]:
             yield (*error["loc"], *path.split(".")), message
     elif error["type"] == "extra_forbidden":
-        yield error["loc"], _unknown_field(error["loc"], root)
+        yield error["loc"], _unknown_field(error["loc"], root) if root else "unknown field"
     else:
         yield error["loc"], _message(error)
 

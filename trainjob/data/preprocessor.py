@@ -1,10 +1,13 @@
 """The preprocessor of a model: the input that turns rows into arrays, and the target that reads labels."""
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from trainjob.errors import DataError
+from trainjob.errors import DAMAGED, RESTORE, DataError, on_one_line
 from trainjob.kinds import saved_kind
 from trainjob.kinds.input import Input
 from trainjob.kinds.registry import load_kind
@@ -33,10 +36,19 @@ def load_preprocessor(folder: Path) -> Preprocessor:
     file = folder / PREPROCESSOR_FILE
     if not file.is_file():
         raise DataError(f"{folder} has no {PREPROCESSOR_FILE}: it is not a trainjob model")
-    try:
-        state = json.loads(file.read_bytes())
+    with saved_json(file) as state:
         name = state.pop("kind")
         kind = saved_kind(name)
         return Preprocessor(kind, *load_kind(kind).load_fitted(folder, state, name))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{file} is damaged: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def saved_json(file: Path) -> Generator[Any]:
+    """The content of a file of a run or model. Raises DataError where it is damaged, also for what the block raises
+    that reads it."""
+    try:
+        yield json.loads(file.read_bytes())
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError) as error:
+        is_empty = file.is_file() and not file.stat().st_size
+        problem = "it is empty" if is_empty else on_one_line(error) if file.is_file() else "it is missing"
+        raise DataError(f"{file} {DAMAGED}: {problem}; {RESTORE}") from error

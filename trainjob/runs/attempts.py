@@ -4,12 +4,12 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime
 
 from trainjob.errors import StorageError
 from trainjob.redaction import without_secrets
 from trainjob.runs.files import ATTEMPTS
-from trainjob.runs.refusals import damaged
+from trainjob.runs.refusals import refuse_damaged
 from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
 
@@ -31,10 +31,8 @@ def read_attempts(run: Folder) -> Attempts | None:
     """Returns None if the run has not started. Raises UserError for a damaged file."""
     if not run.exists(ATTEMPTS):
         return None
-    try:
+    with refuse_damaged(run, ATTEMPTS):
         return Attempts.model_validate_json(run.read(ATTEMPTS))
-    except ValidationError as error:
-        raise damaged(run, ATTEMPTS, error.errors()[0]["msg"]) from None
 
 
 def write_attempts(run: Folder, attempts: Attempts) -> None:

@@ -11,7 +11,7 @@ from trainjob.runs.checkpoint_tensors import PROGRESS, RANKS, STATE, CheckpointT
 from trainjob.runs.checkpoints import MANIFEST, files_of
 from trainjob.runs.digests import DIGESTS, digests_of, first_changed, read_digests, write_digests
 from trainjob.runs.files import CHECKPOINTS, EVALUATION, MODEL, SUMMARY, TRAINJOB, VARIANTS
-from trainjob.runs.refusals import not_a_run
+from trainjob.runs.refusals import not_a_run, refuse_damaged
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -52,10 +52,8 @@ def is_language_model(model: Folder) -> bool:
     """Whether the model in a folder is a language model. Raises UserError if its PREPROCESSOR file is damaged."""
     if not model.exists(PREPROCESSOR):
         return False
-    try:
+    with refuse_damaged(model, PREPROCESSOR):
         kind = saved_kind(json.loads(model.read(PREPROCESSOR))["kind"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{model.uri}/{PREPROCESSOR} is damaged: {type(error).__name__}: {error}") from error
     return "generation" in KINDS[kind].abilities
 
 

@@ -5,8 +5,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import yaml
+from pydantic import ValidationError
 
-from trainjob.errors import UserError, listed
+from trainjob.api.document import dotted
+from trainjob.api.wording import problems_of
+from trainjob.errors import DAMAGED, RESTORE, UserError, listed, on_one_line
 
 if TYPE_CHECKING:
     from trainjob.storage import Folder
@@ -20,7 +23,7 @@ def not_a_run(folder: "Folder", expected: str) -> UserError:
 
 def damaged(folder: "Folder", name: str, problem: object) -> UserError:
     """The error for a file `name` of a run's folder that cannot be read."""
-    return UserError(f"{folder.uri}/{name} is damaged, or from another version of trainjob: {problem}")
+    return UserError(f"{folder.uri}/{name} {DAMAGED}: {problem}; {RESTORE}")
 
 
 @contextmanager
@@ -28,5 +31,14 @@ def refuse_damaged(folder: "Folder", name: str) -> Generator[None]:
     """Turns a parse error inside the block into a UserError that names the file `name`."""
     try:
         yield
-    except (TypeError, ValueError, yaml.YAMLError) as error:
-        raise damaged(folder, name, error) from error
+    except (KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        is_empty = folder.exists(name) and not folder.read(name).strip()
+        raise damaged(folder, name, "it is empty" if is_empty else _problem(error)) from error
+
+
+def _problem(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return on_one_line(error)
+    (path, message), *others = (found for each in error.errors() for found in problems_of(each))
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{dotted(path)} {message}{more}".strip()

@@ -167,3 +167,18 @@ def test_a_file_on_the_web(is_list: bool, tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"rows (30 → 30|48 → 48), changed "):
             check_unchanged(spec, fitted)
         server.shutdown()
+
+
+@pytest.mark.parametrize("name", ["split.json", "preprocessor.json"])
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"", "it is empty"), (b"{", "Expecting property name"), (b"{}", "it has no '"), (b"[]", "integer")],
+)
+def test_damaged_files_of_the_first_pass_are_named(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+    kept(text_spec(write_csv(tmp_path / "train.csv", ROWS)), tmp_path / "fitted")
+    (tmp_path / "fitted" / name).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        Fitted.load(Folder(str(tmp_path / "fitted")))
+    assert str(caught.value).startswith(f"{tmp_path}/fitted/{name} is damaged, or from another version of trainjob: ")
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -325,6 +325,23 @@ def test_a_damaged_file_is_named(text_run: Folder, name: str, content: bytes) ->
         render(text_run)
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "it is empty"),
+        (b"spec: {}", "apiVersion is required (and 3 more)"),
+        (b"- 1", "expected a mapping (name: value), got a list"),
+    ],
+)
+def test_a_damaged_trainjob_is_said_on_one_line(text_run: Folder, content: bytes, problem: str) -> None:
+    text_run.write("trainjob.yaml", content)
+    with pytest.raises(UserError) as caught:
+        render(text_run)
+    file = f"{text_run.uri}/trainjob.yaml"
+    advice = "restore it from a copy, or train again (`trainjob run --fresh`)"
+    assert str(caught.value) == f"{file} is damaged, or from another version of trainjob: {problem}; {advice}"
+
+
 def test_the_command_writes_and_prints_where(text_run: Folder, tmp_path: Path) -> None:
     import typer
 

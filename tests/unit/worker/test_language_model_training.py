@@ -230,11 +230,11 @@ def test_a_damaged_preprocessor_is_named(model: Path, tmp_path: Path, content: s
     copy = _without_digests(model, tmp_path / "model")
     (copy / "preprocessor.json").write_text(content)
     for load in (TextGenerator.load, Predictor.load):
-        with pytest.raises(UserError, match=r"model/preprocessor\.json is damaged: "):
+        with pytest.raises(UserError, match=r"model/preprocessor\.json is damaged, or from another version"):
             load(copy)
     done = CliRunner().invoke(app, ["predict", str(copy), "--text", "row"])
     assert isinstance(done.exception, UserError)
-    assert "preprocessor.json is damaged: " in str(done.exception)
+    assert "preprocessor.json is damaged, or from another version of trainjob: " in str(done.exception)
 
 
 @pytest.mark.parametrize(

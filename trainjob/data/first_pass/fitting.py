@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from trainjob.api.data_profile import DataProfile
 from trainjob.data.first_pass.profile import Keys, joined, set_profile
 from trainjob.data.first_pass.split import Split, hashes
 from trainjob.data.first_pass.survey import FittedOn, digest_of
-from trainjob.data.preprocessor import Preprocessor, load_preprocessor
+from trainjob.data.preprocessor import Preprocessor, load_preprocessor, saved_json
 from trainjob.data.read.bad_rows import BadRows, TooFewRows, bad_rows_error, sound_rows
 from trainjob.data.read.chunking import Mapper, group_parts, one_by_one
 from trainjob.data.read.counted_reading import begin_reading, counted, read_all
@@ -105,24 +106,24 @@ class Fitted:
 
     @classmethod
     def load(cls, folder: Folder) -> "Fitted":
+        """Raises DataError for a damaged file."""
         with scratch_folder() as temporary:
             folder.download("", temporary)
-            state = json.loads((temporary / SPLIT_FILE).read_bytes())
-            preprocessor = load_preprocessor(temporary)
+            try:
+                with saved_json(temporary / SPLIT_FILE) as state:
+                    return cls._of(state, load_preprocessor(temporary))
+            except DataError as error:  # names the folder that the user knows
+                raise DataError(str(error).replace(str(temporary), folder.uri)) from error
+
+    @classmethod
+    def _of(cls, state: dict[str, Any], preprocessor: Preprocessor) -> "Fitted":
+        """Reads the content of split.json."""
         split = state["split"] and Split(**state["split"])
         sources = {name: Fingerprint(**source) for name, source in state.get("sources", {}).items()}
         profile = DataProfile.model_validate(state["profile"]) if state.get("profile") else None
-        return cls(
-            preprocessor,
-            state["label"],
-            split,
-            state["rows"],
-            state.get("contents", {}),
-            sources,
-            profile,
-            state.get("sample", []),
-            state.get("drops", False),
-        )
+        contents, sample = state.get("contents", {}), state.get("sample", [])
+        drops = state.get("drops", False)
+        return cls(preprocessor, state["label"], split, state["rows"], contents, sources, profile, sample, drops)
 
 
 def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] = ()) -> Fitted:
