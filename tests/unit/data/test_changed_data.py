@@ -143,6 +143,11 @@ def test_the_second_pass_divides_the_rows_as_the_first_did_and_notices_others(tm
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
     with pytest.raises(DataError, match=r"rows.csv has changed while it was read: start the run again"):
         prepare_examples(spec, fitted)
+    fitted = fit(spec)
+    header, *rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(header + b"".join(rows[::-1]))
+    with pytest.raises(DataError, match=r"rows.csv has changed while it was read: start the run again with --fresh"):
+        prepare_examples(spec, fitted)
 
 
 @pytest.mark.parametrize("is_list", [False, True])

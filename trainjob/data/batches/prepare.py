@@ -18,12 +18,13 @@ from trainjob.data.first_pass.fitting import Fitted, usable_rows
 from trainjob.data.first_pass.split import Side, Split, sides_of
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.read.chunking import Sized, group_parts
+from trainjob.data.read.fingerprint import fingerprint_of
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.data.read.source import UNLABELLED, sources_of
 from trainjob.data.read.spec_parts import source_parts
 from trainjob.data.row_cache import ROW_CACHE
 from trainjob.doing import DOING, ROWS
-from trainjob.errors import DataError, UserError
+from trainjob.errors import DataError, UserError, listed
 
 if TYPE_CHECKING:
     from ray.data import DataContext, Dataset
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 STORE_SHARE = 0.4
 """Fraction of the object store for prepared rows; the rest is for shuffling and batches."""
 MAX_ROWS_OF_A_TASK = 2**40
+_CHANGED = "has changed while it was read: start the run again with --fresh"
 
 
 Loader = Callable[[Iterable[Any]], Iterator[pa.Table]]
@@ -93,7 +95,7 @@ def _labelled_sides(
             if side is not None
         }
     if known is not None and first != len(known):
-        raise DataError(f"{next(iter(parts)).uri} has changed while it was read: start the run again")
+        raise DataError(f"{next(iter(parts)).uri} {_CHANGED}")
 
 
 def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Rows, np.ndarray | None]]:
@@ -129,6 +131,8 @@ def prepared_tables(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = 
         for rows_by_side in _labelled_sides(source_parts(spec, source), fitted, list(wanted.values()), known=known):
             for each, side in wanted.items():
                 yield each, prepared(*rows_by_side[side], fitted.preprocessor)
+        if known is not None and fingerprint_of(spec, source) != fitted.sources[name]:  # perhaps in another order
+            raise DataError(f"{listed(source.all_uris)} {_CHANGED}")
 
 
 def _loadings(spec: TrainJobSpec, fitted: Fitted, train: Loading | None) -> Iterator[tuple[str, Loading]]:

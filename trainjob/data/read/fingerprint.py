@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from trainjob.api import TrainJobSpec
+from trainjob.api import Source, TrainJobSpec
 from trainjob.data.read.listing import File
 from trainjob.data.read.opening import HTTP_SECONDS, is_http
 from trainjob.data.read.source import files_of, sources_of
@@ -34,8 +34,12 @@ class Fingerprint:
 def fingerprints(spec: TrainJobSpec) -> dict[str, Fingerprint]:
     """The fingerprint of each set that has its own source."""
     assert spec.dataset is not None
-    endpoint = spec.storage.endpoint if spec.storage else None
-    return {name: _of_all(files_of(source, endpoint)) for name, source in sources_of(spec.dataset).items()}
+    return {name: fingerprint_of(spec, source) for name, source in sources_of(spec.dataset).items()}
+
+
+def fingerprint_of(spec: TrainJobSpec, source: Source) -> Fingerprint:
+    """The fingerprint of a source of the TrainJob as it is now."""
+    return _of_all(files_of(source, spec.storage.endpoint if spec.storage else None))
 
 
 def changes_of(before: Fingerprint, now: Fingerprint) -> str:
