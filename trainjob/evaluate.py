@@ -22,7 +22,7 @@ from trainjob.errors import UserError, notify
 from trainjob.evaluation import Scores
 from trainjob.kinds import KINDS
 from trainjob.kinds.inputs.parts import table_parts
-from trainjob.models import load_trained
+from trainjob.models import load_any_model
 from trainjob.models.scoring import tally_batches
 from trainjob.precision import PRECISIONS, allow_tf32, has_units
 from trainjob.runs.files import FITTED, TRAINJOB
@@ -47,7 +47,7 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
     drops such rows.
     """
     with local_copy(model_folder(folder, variant)) as local:
-        module, preprocessor = load_trained(local)
+        module, preprocessor = load_any_model(local)
     run = run_folder_of(folder)
     spec = _spec(run, preprocessor)
     if spec is not None and spec.dataset is not None and identity(data) in map(identity, spec.dataset.train.all_uris):

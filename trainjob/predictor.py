@@ -17,7 +17,7 @@ from trainjob.data.read.rows import row_number
 from trainjob.errors import UserError
 from trainjob.kinds import KINDS
 from trainjob.kinds.inputs.given import as_arrow_table
-from trainjob.models import Trainable, load_model
+from trainjob.models import load_model
 from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder
 
@@ -39,7 +39,7 @@ class Predictor:
     >>> predictor.predict(["Returns the next token.", "Plots a histogram."])
     """
 
-    def __init__(self, model: Trainable[Any], preprocessor: Preprocessor) -> None:
+    def __init__(self, model: nn.Module, preprocessor: Preprocessor) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.to(self.device).eval()
         self.preprocessor = replace(preprocessor, input=preprocessor.input.alone())

@@ -14,6 +14,7 @@ from torch import Tensor
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.models import Classifier
+from trainjob.models.classifier import AnsweringClassifier
 from trainjob.models.onnx import FILE, LOGITS, OnnxClassifier, OnnxConfig
 
 TOLERANCE = 1e-4
@@ -64,7 +65,7 @@ def quantize(graph: Path, preprocessor: Preprocessor, problem_type: str, folder:
     _write_others(problem_type, preprocessor, folder)
 
 
-def largest_difference(one: Classifier[Any], other: Classifier[Any], examples: list[Inputs]) -> float:
+def largest_difference(one: AnsweringClassifier, other: AnsweringClassifier, examples: list[Inputs]) -> float:
     """The largest difference between logits; NaN if one of them is NaN."""
     with torch.inference_mode():
         differences = [(one(**inputs) - other(**inputs)).abs().max() for inputs in examples]

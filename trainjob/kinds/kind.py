@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from trainjob.api import Dataset, Source
     from trainjob.data.first_pass.survey import FittedOn
     from trainjob.data.read.bad_rows import BadRows
@@ -65,8 +67,8 @@ class Kind(Protocol):
         """The network that is saved in `folder`."""
         ...
 
-    def load_to_answer(self, folder: Path, fitted_input: Any, /) -> "Trainable[Any]":
-        """The same, for `only_to_answer` of `trainjob.models.load_model`: without what only training needs."""
+    def load_to_answer(self, folder: Path, fitted_input: Any, /) -> "nn.Module":
+        """The same network for `only_to_answer` of `trainjob.models.load_model`; it need not be able to learn."""
         return self.load(folder, fitted_input)
 
     def worker_modules(self, spec: Any) -> list[str]:

@@ -19,7 +19,7 @@ from trainjob.kinds.kind import Kind
 from trainjob.kinds.text_network import TextNetwork
 
 if TYPE_CHECKING:
-    from trainjob.models.classifier import Classifier
+    from trainjob.models.classifier import AnsweringClassifier, Classifier
 
 
 class TextKind(Kind):
@@ -65,7 +65,7 @@ class TextKind(Kind):
 
         return network.load(folder)
 
-    def load_to_answer(self, folder: Path, texts: TextInput) -> "Classifier[Any]":
+    def load_to_answer(self, folder: Path, texts: TextInput) -> "AnsweringClassifier":
         from trainjob.kinds.text_classifier import saved_encoder
 
         return saved_encoder.load(folder) or self.load(folder, texts)

@@ -4,9 +4,9 @@ from trainjob.models.classifier import Classifier
 from trainjob.models.objective import Objective
 from trainjob.models.store import (
     build,
+    load_any_model,
     load_language_model,
     load_model,
-    load_trained,
     save_config,
     save_model,
 )
@@ -17,9 +17,9 @@ __all__ = [
     "Objective",
     "Trainable",
     "build",
+    "load_any_model",
     "load_language_model",
     "load_model",
-    "load_trained",
     "save_config",
     "save_model",
 ]

@@ -1,15 +1,15 @@
-"""The base class of text and image classifiers."""
+"""The base classes of text and image classifiers."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from trainjob.api import Loss
 from trainjob.models.trainable import Network, Trainable
 
 
-class Classifier(Trainable[Network]):
-    """Computes logits, float32 [n, C], from the inputs of a batch."""
+class AnsweringClassifier(nn.Module, ABC):
+    """Computes logits, float32 [n, C], from the inputs of a batch. It need not be able to learn."""
 
     @property
     @abstractmethod
@@ -19,6 +19,10 @@ class Classifier(Trainable[Network]):
     def probabilities(self, logits: Tensor) -> Tensor:
         """Probabilities [n, C] of logits [n, C]; with binary cross-entropy, those of a row need not add up to 1."""
         return logits.sigmoid() if self.problem_type == "multi_label_classification" else logits.softmax(dim=1)
+
+
+class Classifier(AnsweringClassifier, Trainable[Network]):
+    """A classifier that is trained and saved."""
 
 
 def problem_type(loss: Loss) -> str:

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from trainjob.api import StrictModel
 from trainjob.data import load_preprocessor
 from trainjob.errors import UserError
-from trainjob.models.classifier import Classifier
+from trainjob.models.classifier import AnsweringClassifier
 
 MODEL_TYPE = "trainjob-onnx-classifier"
 FILE = "model.onnx"
@@ -33,12 +33,12 @@ class OnnxConfig(StrictModel):
     """Class names in the order of the logits."""
 
 
-class OnnxClassifier(Classifier[nn.Identity]):
+class OnnxClassifier(AnsweringClassifier):
     """The graph in a folder, computed by as many threads as PyTorch has when it is loaded."""
 
     def __init__(self, folder: Path) -> None:
         """Raises UserError where the package onnxruntime is missing."""
-        super().__init__(nn.Identity())
+        super().__init__()
         try:
             import onnxruntime
         except ImportError:
@@ -72,9 +72,3 @@ class OnnxClassifier(Classifier[nn.Identity]):
             inputs = {"pixel_values": inputs["pixel_values"].float() / divisor - subtrahend}
         arrays: dict[str, np.ndarray] = {name: tensor.cpu().numpy() for name, tensor in inputs.items()}
         return torch.from_numpy(self._session.run([LOGITS], arrays)[0])
-
-    def save(self, folder: Path) -> None:
-        raise NotImplementedError("it is exported from a classifier, and not trained any further")
-
-    def save_config(self, folder: Path) -> None:
-        raise NotImplementedError("it is exported from a classifier, and not trained any further")

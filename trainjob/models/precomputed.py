@@ -1,19 +1,18 @@
 """Baselines as models of a run: their outputs are computed when rows are prepared."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from torch import Tensor, nn
+from torch import Tensor
 
 from trainjob.data import Preprocessor
 from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import Rows, row_number
 from trainjob.kinds.input import Input
-from trainjob.models.classifier import Classifier
+from trainjob.models.classifier import AnsweringClassifier
 
 Compute = Callable[[Any], np.ndarray]
 """Outputs as a network has them, float64 [n, width], of what `Input.plain` returns for at least one row."""
@@ -47,11 +46,11 @@ class PrecomputedInput:
         return {"outputs": examples.values.reshape(len(examples), -1)}
 
 
-class Precomputed(Classifier[nn.Identity]):
+class Precomputed(AnsweringClassifier):
     """Passes on the outputs that PrecomputedInput has computed."""
 
     def __init__(self, problem_type: str) -> None:
-        super().__init__(nn.Identity())
+        super().__init__()
         self._problem_type = problem_type
 
     @property
@@ -60,12 +59,6 @@ class Precomputed(Classifier[nn.Identity]):
 
     def forward(self, outputs: Tensor) -> Tensor:
         return outputs
-
-    def save(self, folder: Path) -> None:
-        raise NotImplementedError("the baseline saves itself")
-
-    def save_config(self, folder: Path) -> None:
-        raise NotImplementedError("the baseline saves itself")
 
 
 def precomputed(preprocessor: Preprocessor, compute: Compute) -> tuple[Precomputed, Preprocessor]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
+from torch import nn
 
 from trainjob.api import Model
 from trainjob.data import Preprocessor, load_preprocessor
@@ -55,8 +56,8 @@ def save_config(module: Trainable[Any], preprocessor: Preprocessor, folder: Path
 
 def load_model(folder: Path, *, only_to_answer: bool = False) -> tuple[Any, Preprocessor]:
     """The model that `save_model` wrote, which answers each row: the module in eval mode on the CPU, and its
-    preprocessor. With `only_to_answer` it may be a module of another class that starts sooner, gives the same answers,
-    and cannot be trained or saved.
+    preprocessor. With `only_to_answer` it may be a module of another class that starts sooner and gives the same answers,
+    but has no methods for training and saving.
 
     Raises UserError if the folder holds no such model, or a damaged one.
     """
@@ -74,7 +75,7 @@ def load_language_model(folder: Path) -> tuple[Any, Preprocessor]:
     return _language_model_in(folder, preprocessor)
 
 
-def load_trained(folder: Path) -> tuple[Trainable[Any], Preprocessor]:
+def load_any_model(folder: Path) -> tuple[nn.Module, Preprocessor]:
     """The same for a model of any kind."""
     preprocessor = _preprocessor_in(folder)
     if preprocessor is not None and _generates(preprocessor):
@@ -93,7 +94,7 @@ def _generates(preprocessor: Preprocessor) -> bool:
 def _model_in(
     folder: Path, preprocessor: Preprocessor | None, only_to_answer: bool = False
 ) -> tuple[Any, Preprocessor]:
-    with _sound(folder):
+    with _damage_reported(folder):
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} is not a trainjob model: it has no config.json")
         model_type = json.loads((folder / "config.json").read_bytes())["model_type"]
@@ -105,24 +106,24 @@ def _model_in(
         if load_baseline := _BASELINES.get(model_type):
             return load_baseline(folder, preprocessor)
         is_graph = model_type == onnx.MODEL_TYPE
-        module: Any = onnx.OnnxClassifier(folder) if is_graph else _saved(folder, preprocessor, only_to_answer)
+        module = onnx.OnnxClassifier(folder) if is_graph else _saved(folder, preprocessor, only_to_answer)
         return module.eval(), preprocessor
 
 
 def _language_model_in(folder: Path, preprocessor: Preprocessor) -> tuple[Any, Preprocessor]:
-    with _sound(folder):
+    with _damage_reported(folder):
         return _saved(folder, preprocessor).eval(), preprocessor
 
 
-def _saved(folder: Path, preprocessor: Preprocessor, only_to_answer: bool = False) -> Trainable[Any]:
+def _saved(folder: Path, preprocessor: Preprocessor, only_to_answer: bool = False) -> nn.Module:
     kind = load_kind(preprocessor.kind)
     load = kind.load_to_answer if only_to_answer else kind.load
     return load(folder, preprocessor.input)
 
 
 @contextmanager
-def _sound(folder: Path) -> Generator[None]:
-    """Says which model is damaged when one cannot be loaded."""
+def _damage_reported(folder: Path) -> Generator[None]:
+    """Within the block, an error of loading becomes a UserError that names the damaged model."""
     try:
         yield
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:

@@ -1,7 +1,7 @@
 """The objective of classifiers: the right class of each row."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from trainjob.evaluation.predictions import kept_classes, ranked_table
 from trainjob.kinds.classifier import LABEL_METRICS
 from trainjob.kinds.targets.class_losses import SampleLosses, classifier_of, distilled_losses, sample_losses
 from trainjob.kinds.targets.one_class import OneClass
-from trainjob.models.classifier import Classifier
+from trainjob.models.classifier import AnsweringClassifier
 from trainjob.models.objective import Gather, of_members
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Classification:
 
     unit: None = None
 
-    def __init__(self, spec: TrainJobSpec, target: OneClass, module: Classifier[Any]) -> None:
+    def __init__(self, spec: TrainJobSpec, target: OneClass, module: AnsweringClassifier) -> None:
         """Raises UserError if the class weights do not name exactly the classes of the data, or checkpoints are chosen
         by a metric of several labels."""
         if (metric := spec.checkpoints.metric) in LABEL_METRICS:

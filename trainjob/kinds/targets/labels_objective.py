@@ -1,6 +1,6 @@
 """The objective of models that give rows any number of labels: the right answer on each label."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from trainjob.evaluation.label_estimates import name_lists
 from trainjob.evaluation.scores.labels import LabelsScores, choose_thresholds, labels_scores
 from trainjob.kinds.targets.class_losses import SampleLosses, class_weights, classifier_of, distilled_losses
 from trainjob.kinds.targets.several_labels import SeveralLabels
-from trainjob.models.classifier import Classifier
+from trainjob.models.classifier import AnsweringClassifier
 from trainjob.models.objective import Gather, of_members
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class LabelsObjective:
 
     unit: None = None
 
-    def __init__(self, spec: TrainJobSpec, target: SeveralLabels, module: Classifier[Any]) -> None:
+    def __init__(self, spec: TrainJobSpec, target: SeveralLabels, module: AnsweringClassifier) -> None:
         """Raises UserError if the class weights do not name exactly the labels."""
         self.target, self.probabilities = target, module.probabilities
         path = f"spec.model.{spec.model.facts.field}.classWeights.values"

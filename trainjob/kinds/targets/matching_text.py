@@ -25,9 +25,10 @@ from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_text
 from trainjob.kinds.text_embedder.spec import METRICS_OF_RANKS, METRICS_OF_TRIPLETS
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from trainjob.kinds.targets.matching_objective import MatchingObjective
     from trainjob.kinds.text_embedder.spec import TextEmbedder
-    from trainjob.models.trainable import Trainable
 
 VECTORS = ("first", "second", "negative")
 """Columns with the vectors of scored rows."""
@@ -96,7 +97,7 @@ class MatchingText(Vectors):
         assert examples.labels is not None, "these rows were prepared without labels"
         return examples.labels
 
-    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "MatchingObjective":
+    def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "MatchingObjective":
         from trainjob.kinds.targets.matching_objective import MatchingObjective
 
         if self.negative:

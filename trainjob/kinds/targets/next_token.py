@@ -14,12 +14,11 @@ from trainjob.kinds.causal_lm.packing import label_matrix
 from trainjob.kinds.target import Target
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from trainjob.evaluation.estimates import Judge
     from trainjob.kinds.reply import Reply
     from trainjob.kinds.targets.next_token_objective import NextTokenObjective
-    from trainjob.models.trainable import Trainable
 
 
 @dataclass(frozen=True)
@@ -48,19 +47,19 @@ class NextToken(Target):
         """The token after each one, int64 [n, length]; IGNORED where none is learned."""
         return label_matrix(examples, inputs["input_ids"].shape[1])
 
-    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "NextTokenObjective":
+    def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "NextTokenObjective":
         from trainjob.kinds.targets.next_token_objective import NextTokenObjective
 
         return NextTokenObjective(compiled=spec is not None and spec.training.compile)
 
-    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> None:
+    def answer(self, outputs: "Tensor", module: "nn.Module") -> None:
         """A language model answers by generating, token by token."""
 
     @property
     def reply_type(self) -> "type[Reply]":
         raise ValueError("a language model generates")
 
-    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> "list[Reply]":
+    def replies(self, outputs: "Tensor", module: "nn.Module") -> "list[Reply]":
         return []
 
     @property

@@ -22,11 +22,10 @@ from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.targets.number_reply import Number as NumberReply
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from trainjob.kinds.regressor import Regressor
     from trainjob.kinds.targets.number_objective import NumberObjective
-    from trainjob.models.trainable import Trainable
 
 MAX_STRATA, ROWS_OF_STRATUM = 10, 20
 """Rows are set aside for validation within ranges of labels with equally many rows: at most so many ranges, with at
@@ -147,7 +146,7 @@ class Number(Target):
         assert examples.labels is not None, "these rows were prepared without labels"
         return examples.labels
 
-    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "NumberObjective":
+    def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "NumberObjective":
         from trainjob.kinds.targets.number_objective import NumberObjective
 
         if spec is None:
@@ -158,14 +157,14 @@ class Number(Target):
         """The predictions in the label's own unit, float64 [n], of outputs [n, 1]."""
         return outputs.squeeze(1).double() * self.std + self.mean
 
-    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> pa.Table:
+    def answer(self, outputs: "Tensor", module: "nn.Module") -> pa.Table:
         return pa.table({PREDICTION: self.numbers(outputs).cpu().numpy()})
 
     @property
     def reply_type(self) -> type[NumberReply]:
         return NumberReply
 
-    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> list[NumberReply]:
+    def replies(self, outputs: "Tensor", module: "nn.Module") -> list[NumberReply]:
         return [NumberReply(prediction=number) for number in self.numbers(outputs).tolist()]
 
     @property

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trainjob.evaluation import Scores
     from trainjob.kinds.classifier import Classifier as Spec
     from trainjob.kinds.targets.classification import Classification
-    from trainjob.models.classifier import Classifier
+    from trainjob.models.classifier import AnsweringClassifier
 
 SHOWN_CLASSES = 20
 
@@ -107,7 +107,7 @@ class OneClass:
     def problem_type(self) -> str:
         return "single_label_classification"
 
-    def objective(self, spec: TrainJobSpec | None, module: "Classifier[Any]") -> "Classification":
+    def objective(self, spec: TrainJobSpec | None, module: "AnsweringClassifier") -> "Classification":
         """Raises UserError if the class weights do not name exactly the classes."""
         from trainjob.kinds.targets.classification import Classification
 
@@ -115,7 +115,7 @@ class OneClass:
             raise ValueError("a classifier's loss is in the spec")
         return Classification(spec, self, module)
 
-    def answer(self, outputs: "Tensor", module: "Classifier[Any]") -> pa.Table:
+    def answer(self, outputs: "Tensor", module: "AnsweringClassifier") -> pa.Table:
         """The most probable class of each row, its probability, and that of each class, from logits [n, C]."""
         probabilities = module.probabilities(outputs).cpu().numpy()
         columns: dict[str, Any] = {
@@ -128,7 +128,7 @@ class OneClass:
     def reply_type(self) -> type[Prediction]:
         return Prediction
 
-    def replies(self, outputs: "Tensor", module: "Classifier[Any]") -> list[Prediction]:
+    def replies(self, outputs: "Tensor", module: "AnsweringClassifier") -> list[Prediction]:
         return class_replies(module.probabilities(outputs).cpu().numpy(), self.classes)
 
     @property

@@ -28,9 +28,10 @@ from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_text
 from trainjob.kinds.text_embedder.spec import METRICS_OF_RANKS
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from trainjob.kinds.targets.same_class_objective import SameClassObjective
     from trainjob.kinds.text_embedder.spec import TextEmbedder
-    from trainjob.models.trainable import Trainable
 
 TOGETHER = 2
 """The fewest texts of a class that a batch is to have, if it has one."""
@@ -146,7 +147,7 @@ class SameClass(Vectors):
         assert examples.labels is not None, "these rows were prepared without labels"
         return examples.labels
 
-    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "SameClassObjective":
+    def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "SameClassObjective":
         from trainjob.kinds.targets.same_class_objective import SameClassObjective
 
         check_metric(spec, METRICS_OF_RANKS, "texts with classes")

@@ -18,8 +18,9 @@ from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_text
 from trainjob.kinds.text_embedder.spec import METRICS_OF_SCORES
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from trainjob.kinds.targets.similarity_objective import SimilarityObjective
-    from trainjob.models.trainable import Trainable
 
 
 @dataclass
@@ -107,7 +108,7 @@ class ScoredTexts(Vectors):
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         return self.scores.labels(examples, inputs)
 
-    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "SimilarityObjective":
+    def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "SimilarityObjective":
         from trainjob.kinds.targets.similarity_objective import SimilarityObjective
 
         check_metric(spec, METRICS_OF_SCORES, "pairs with scores")

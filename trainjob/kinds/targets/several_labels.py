@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trainjob.evaluation.scores.labels import LabelsScores
     from trainjob.kinds.classifier import Classifier as Spec
     from trainjob.kinds.targets.labels_objective import LabelsObjective
-    from trainjob.models.classifier import Classifier
+    from trainjob.models.classifier import AnsweringClassifier
 
 MAX_LABELS = 1000
 MAX_COMBINATIONS, ROWS_OF_COMBINATION = 1000, 20
@@ -177,7 +177,7 @@ class SeveralLabels(Target):
         """Binary cross-entropy, also where an earlier version wrote the loss of one class into the spec."""
         return SEVERAL_LABELS_LOSS
 
-    def objective(self, spec: TrainJobSpec | None, module: "Classifier[Any]") -> "LabelsObjective":
+    def objective(self, spec: TrainJobSpec | None, module: "AnsweringClassifier") -> "LabelsObjective":
         """Raises UserError if the class weights do not name exactly the labels."""
         from trainjob.kinds.targets.labels_objective import LabelsObjective
 
@@ -190,7 +190,7 @@ class SeveralLabels(Target):
         thresholds = self.thresholds or [USUAL_THRESHOLD] * len(self.names)
         return probabilities.astype(np.float64) >= np.array(thresholds)
 
-    def answer(self, outputs: "Tensor", module: "Classifier[Any]") -> pa.Table:
+    def answer(self, outputs: "Tensor", module: "AnsweringClassifier") -> pa.Table:
         """The labels of each row, and the probability of each label, from logits [n, L]."""
         probabilities = module.probabilities(outputs).cpu().numpy()
         columns: dict[str, Any] = {PREDICTION: name_lists(self.given(probabilities), self.names)}
@@ -200,7 +200,7 @@ class SeveralLabels(Target):
     def reply_type(self) -> type[LabelsReply]:
         return LabelsReply
 
-    def replies(self, outputs: "Tensor", module: "Classifier[Any]") -> list[LabelsReply]:
+    def replies(self, outputs: "Tensor", module: "AnsweringClassifier") -> list[LabelsReply]:
         probabilities = module.probabilities(outputs).cpu().numpy()
         thresholds = self.thresholds or [USUAL_THRESHOLD] * len(self.names)
         return labels_replies(probabilities, self.given(probabilities), self.names, thresholds)

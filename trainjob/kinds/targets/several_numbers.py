@@ -23,11 +23,10 @@ from trainjob.kinds.targets.number import REGULARIZATION, Number
 from trainjob.kinds.targets.several_numbers_reply import SeveralNumbersReply
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from trainjob.kinds.regressor import Regressor
     from trainjob.kinds.targets.several_numbers_objective import SeveralNumbersObjective
-    from trainjob.models.trainable import Trainable
 
 MAX_NUMBERS = 100
 SHOWN_COLUMNS = 10
@@ -146,7 +145,7 @@ class SeveralNumbers(Target):
         assert examples.labels is not None, "these rows were prepared without labels"
         return examples.labels
 
-    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "SeveralNumbersObjective":
+    def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "SeveralNumbersObjective":
         from trainjob.kinds.targets.several_numbers_objective import SeveralNumbersObjective
 
         if spec is None:
@@ -157,7 +156,7 @@ class SeveralNumbers(Target):
         """The predictions in their columns' units, float64 [n, L], of outputs [n, L]."""
         return outputs.astype(np.float64) * self.std + self.mean
 
-    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> pa.Table:
+    def answer(self, outputs: "Tensor", module: "nn.Module") -> pa.Table:
         """An object of each row's numbers by column."""
         return pa.table({PREDICTION: named_columns(self.numbers(outputs.cpu().numpy()), self.names)})
 
@@ -165,7 +164,7 @@ class SeveralNumbers(Target):
     def reply_type(self) -> type[SeveralNumbersReply]:
         return SeveralNumbersReply
 
-    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> list[SeveralNumbersReply]:
+    def replies(self, outputs: "Tensor", module: "nn.Module") -> list[SeveralNumbersReply]:
         numbers = self.numbers(outputs.cpu().numpy()).tolist()
         return [SeveralNumbersReply(prediction=dict(zip(self.names, row, strict=True))) for row in numbers]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,8 @@ from trainjob.kinds.target import Target
 from trainjob.kinds.targets.vector_reply import Vector
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
-    from trainjob.models.trainable import Trainable
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,14 @@ class Vectors(Target):
     def sizes(self) -> dict[str, int]:
         return {"dimensions": self.dimensions}
 
-    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> pa.Table:
+    def answer(self, outputs: "Tensor", module: "nn.Module") -> pa.Table:
         return pa.table({PREDICTION: vector_lists(outputs.cpu().numpy())})
 
     @property
     def reply_type(self) -> type[Vector]:
         return Vector
 
-    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> list[Vector]:
+    def replies(self, outputs: "Tensor", module: "nn.Module") -> list[Vector]:
         return [Vector(prediction=vector) for vector in outputs.tolist()]
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trainjob.models.classifier import Classifier
+from trainjob.models.classifier import AnsweringClassifier
 
 COMPUTED: Mapping[str, Any] = {
     "architectures": ["ModernBertForSequenceClassification"],
@@ -51,11 +51,12 @@ def load(folder: Path) -> "SavedEncoder | None":
     return classifier
 
 
-class SavedEncoder(Classifier["Network"]):
+class SavedEncoder(AnsweringClassifier):
     """A text classifier without training."""
 
     def __init__(self, config: Mapping[str, Any], outputs: int) -> None:
-        super().__init__(Network(config, outputs))
+        super().__init__()
+        self.network = Network(config, outputs)
         self._problem_type = config.get("problem_type") or "single_label_classification"
 
     @property
@@ -65,12 +66,6 @@ class SavedEncoder(Classifier["Network"]):
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Logits, float32 [n, C], of tokens and, where some are padding, their mask, both int64 [n, length]."""
         return self.network(input_ids, attention_mask).float()
-
-    def save(self, folder: Path) -> None:
-        raise NotImplementedError("it is loaded to answer texts only")
-
-    def save_config(self, folder: Path) -> None:
-        raise NotImplementedError("it is loaded to answer texts only")
 
 
 class Network(nn.Module):

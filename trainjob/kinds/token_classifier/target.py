@@ -27,10 +27,9 @@ from trainjob.kinds.token_classifier.tags import runs_of, tag_names
 from trainjob.schema.spans import Span, parsed, written
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from trainjob.kinds.token_classifier.objective import SpanObjective
-    from trainjob.models.trainable import Trainable
 
 FEW_SPANS = 10
 """A type with fewer spans in the training rows is mentioned."""
@@ -118,7 +117,7 @@ class SpanTarget(Target):
             tags[index, : len(row.tags)] = row.tags
         return tags
 
-    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "SpanObjective":
+    def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "SpanObjective":
         from trainjob.kinds.token_classifier.objective import SpanObjective
 
         return SpanObjective(self)
@@ -141,7 +140,7 @@ class SpanTarget(Target):
             for own, likely, places in zip(tags.numpy(), probabilities.numpy(), offsets.numpy(), strict=True)
         ]
 
-    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> pa.Table:
+    def answer(self, outputs: "Tensor", module: "nn.Module") -> pa.Table:
         """The spans of each text in JSON."""
         cells = [json.dumps([each.model_dump() for each in reply.spans]) for reply in self.replies(outputs, module)]
         return pa.table({PREDICTION: pa.array(cells, pa.string())})
@@ -150,7 +149,7 @@ class SpanTarget(Target):
     def reply_type(self) -> type[Spans]:
         return Spans
 
-    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> list[Spans]:
+    def replies(self, outputs: "Tensor", module: "nn.Module") -> list[Spans]:
         return [
             Spans(
                 spans=[
