@@ -1,9 +1,9 @@
 """Models and losses: built from a TrainJob and a fitted preprocessor, saved as safetensors and config.json."""
 
 from trainjob.models.classifier import Classifier
+from trainjob.models.factory import build
 from trainjob.models.objective import Objective
-from trainjob.models.store import (
-    build,
+from trainjob.models.saved_models import (
     load_any_model,
     load_language_model,
     load_model,

@@ -1,4 +1,4 @@
-"""Building, saving and loading models.
+"""Saves and loads models.
 
 Importing transformers takes seconds, so it is imported for the models that need it only.
 """
@@ -12,7 +12,6 @@ from typing import Any
 from safetensors import SafetensorError
 from torch import nn
 
-from trainjob.api import Model
 from trainjob.data import Preprocessor, load_preprocessor
 from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.errors import UserError
@@ -27,18 +26,6 @@ _BASELINES = {
     tfidf.MODEL_TYPE: tfidf.load_tfidf,
 }
 """Loads a baseline that is kept as a variant, by the model_type of its config.json."""
-
-
-def build(model: Model, preprocessor: Preprocessor, *, as_stored: bool = False) -> Trainable[Any]:
-    """A new model, on the CPU in float32; initial weights come from torch's global random state. With `as_stored` the
-    weights of a pretrained transformer are of the type that its config.json names; where its files have that type, they
-    are mapped into memory and read when they are used.
-
-    Raises UserError if the spec does not fit the pretrained network or the images.
-    """
-    if model.facts.field != preprocessor.kind:
-        raise ValueError(f"no model.{model.chosen} can be built for a {preprocessor.input.noun} preprocessor")
-    return load_kind(preprocessor.kind).build(model.kind, preprocessor.input, preprocessor.target, as_stored)
 
 
 def save_model(module: Trainable[Any], preprocessor: Preprocessor, folder: Path) -> None:
