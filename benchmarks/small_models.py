@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from trainjob.api.load import load_trainjob
-from trainjob.compress.variants import Steps, compress
+from trainjob.compress.variants import VariantRequest, compress
 from trainjob.driver.run import run
 from trainjob.runs.variants import Variant, Variants
 from trainjob.storage import Folder
@@ -92,8 +92,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with nullcontext(arguments.folder) if arguments.folder else tempfile.TemporaryDirectory() as folder:
         large = trained("teacher", TEACHER, folder, arguments.epochs)
-        compress(large, Steps(onnx=True, int8=True))
-        of_teacher = compress(large, Steps(prune=arguments.prune, int8=True))
+        compress(large, VariantRequest(onnx=True, int8=True))
+        of_teacher = compress(large, VariantRequest(prune=arguments.prune, int8=True))
         teacher = of_teacher.variants[0]
         table = lines(of_teacher, teacher)
         students: list[Variant] = []
@@ -102,7 +102,7 @@ def main() -> None:
             ("taught", [f"spec.training.distillation={{teacher: {large.uri}, temperature: 2, weight: 0.7}}"]),
         ):
             small = trained(f"student-{name}", STUDENT, folder, arguments.student_epochs, *changes)
-            found = compress(small, Steps(int8=True))
+            found = compress(small, VariantRequest(int8=True))
             table += [(f"student {name}, {line[0]}", *line[1:]) for line in lines(found, teacher)]
             students = found.variants
     show(("model", "weights", "ratio", "rows/s", "ratio", "one row", "ratio", "F1", "difference"), table)

@@ -70,7 +70,7 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
         raise bad_rows_error({"": bad}, {}, advice="Correct these rows.")
     if bad.count:
         count = "1 row" if bad.count == 1 else f"{bad.count:,} rows"
-        lines = bad.lines(counted=len(bad.kinds) > 1)
+        lines = bad.lines(counted=len(bad.mistakes) > 1)
         notify(f"{bad.source}: left out {count}: {'; '.join(lines)}")
     if not sum(examples):
         raise UserError(f"{data} has no rows")

@@ -25,7 +25,7 @@ QUIET_SECONDS = 30.0
 Ray's dashboard answers no WebSocket pings."""
 
 
-class RayJobs:
+class SubmittedJobs:
     """The jobs of a Ray cluster, by the API of its dashboard:
     https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html. Raises aiohttp's errors, and
     TransientError if the API refuses a request."""
@@ -85,7 +85,7 @@ async def run(address: str, token: str | None, job: str, command: str) -> None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = aiohttp.ClientTimeout(total=60, connect=5)
     async with aiohttp.ClientSession(f"http://{address}", headers=headers, timeout=timeout) as session:
-        jobs = RayJobs(session)
+        jobs = SubmittedJobs(session)
         await _submit(jobs, job, command)
         try:
             status = await end_of(jobs, job)
@@ -94,7 +94,7 @@ async def run(address: str, token: str | None, job: str, command: str) -> None:
     print(f"job {job}: {status}")
 
 
-async def _submit(jobs: RayJobs, job: str, command: str) -> None:
+async def _submit(jobs: SubmittedJobs, job: str, command: str) -> None:
     """Submits the job. An earlier submitter may have done so, and a head that was just created may not be ready."""
     deadline, shown = time.monotonic() + HEAD_SECONDS, ""
     while True:
@@ -112,7 +112,7 @@ async def _submit(jobs: RayJobs, job: str, command: str) -> None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def end_of(jobs: RayJobs, job: str) -> str:
+async def end_of(jobs: SubmittedJobs, job: str) -> str:
     """Follows the log until the job ends, and returns its status. The log may end while the job goes on."""
     printed = 0
     while True:
@@ -126,7 +126,7 @@ async def end_of(jobs: RayJobs, job: str) -> str:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _print_rest(jobs: RayJobs, job: str, printed: int) -> None:
+async def _print_rest(jobs: SubmittedJobs, job: str, printed: int) -> None:
     """Prints the log from character `printed` on: Ray stops following at a line of more than 4 MiB. If the log cannot
     be fetched, only a message says so, because the job's end is known."""
     try:

@@ -28,22 +28,22 @@ _SENDING = ("socket.connect", "socket.sendto", "socket.sendmsg")
 _HTTP_STATUS = re.compile(r"error=(\d{3})\b")
 
 
-class Refused(OSError):
+class AddressRefused(OSError):
     """The settings do not allow an address."""
 
 
-class Network:
-    """The addresses that this process may connect to."""
+class NetworkGuard:
+    """Lets this process connect only to the hosts that the settings allow."""
 
     def __init__(self, hosts: Sequence[str]) -> None:
         """`hosts` are patterns of host names, or addresses; all hosts if empty."""
         self._hosts = [host.lower() for host in hosts]
         self._resolve = socket.getaddrinfo
         self.allowed: set[str] = set()
-        """The addresses that were looked up."""
+        """The addresses that allowed hosts were resolved to."""
         self.refusal = ""
 
-    def guard(self) -> None:
+    def install(self) -> None:
         """Makes connections to other addresses fail, as well as programs and reads of the pod's credentials."""
         socket.getaddrinfo = self._checked
         sys.addaudithook(self._audit)
@@ -71,7 +71,7 @@ class Network:
 
     def _refuse(self, why: str) -> None:
         self.refusal = self.refusal or why
-        raise Refused(why)
+        raise AddressRefused(why)
 
 
 def _is_credential(path: Any) -> bool:
@@ -114,7 +114,7 @@ def post(url: str, headers: dict[str, str], body: str) -> str:
         return "the answer is not HTTP"
 
 
-def tell(url: str, title: str, body: str, is_failure: bool) -> str:
+def send_by_apprise(url: str, title: str, body: str, is_failure: bool) -> str:
     """Sends a message to a service of apprise. Returns an error, or an empty text: never apprise's own words, which may
     contain the URL."""
     import logging
@@ -137,18 +137,18 @@ def tell(url: str, title: str, body: str, is_failure: bool) -> str:
 
 def main() -> None:
     asked = json.load(sys.stdin)
-    network = Network(asked["hosts"])
-    network.guard()
+    guard = NetworkGuard(asked["hosts"])
+    guard.install()
     try:
-        error = post(**asked["webhook"]) if "webhook" in asked else tell(**asked["apprise"])
+        error = post(**asked["webhook"]) if "webhook" in asked else send_by_apprise(**asked["apprise"])
     except OSError as failure:
         error = str(failure) or type(failure).__name__
     except Exception as failure:  # its message may have the URL
         error = type(failure).__name__
-    if not error and not network.allowed:  # such as syslog in this container, which nobody reads
+    if not error and not guard.allowed:  # such as syslog in this container, which nobody reads
         error = "this service sends nothing over the network"
     if error:
-        print(network.refusal or error)
+        print(guard.refusal or error)
 
 
 if __name__ == "__main__":

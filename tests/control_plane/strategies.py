@@ -29,7 +29,7 @@ from control_plane.small_strategies import (
     uris,
 )
 from trainjob.api.cluster import seconds
-from trainjob.api.tuning import TUNABLE, steps_to
+from trainjob.api.tuning import TUNABLE, optional_parts
 
 
 def _in_order(deadlines: Document) -> Document:
@@ -274,12 +274,12 @@ _whole_life = part(
 
 def _fits(path: str, spec: Document) -> bool:
     """Whether the parts that a hyperparameter lies in are there."""
-    for step in steps_to(path):
-        parent, _, chosen = step.path.rpartition(".")
+    for part in optional_parts(path):
+        parent, _, chosen = part.path.rpartition(".")
         there: Any = spec
         for name in parent.split("."):
             there = there.get(name, {})
-        if not (chosen in there or (step.is_default and not there)):
+        if not (chosen in there or (part.is_default and not there)):
             return False
     return True
 

@@ -16,7 +16,7 @@ from compress_runs import train_job, write_run
 from trainjob import Predictor
 from trainjob.cli.app import app
 from trainjob.compress import measure
-from trainjob.compress.variants import Steps, compress
+from trainjob.compress.variants import VariantRequest, compress
 from trainjob.errors import TransientError, UserError
 from trainjob.runs.contents import read_contents
 from trainjob.runs.folder import clear_results
@@ -44,7 +44,7 @@ def _in_a_hurry() -> Generator[None]:
 def compressed(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Compressed:
     """A text run with all kinds of variants."""
     run = write_run(tmp_path_factory.mktemp("text") / "run", train_job("text", text_set))
-    return run, compress(run, Steps(prune=0.5, onnx=True, int8=True))
+    return run, compress(run, VariantRequest(prune=0.5, onnx=True, int8=True))
 
 
 def test_each_is_measured_beside_the_original(compressed: Compressed) -> None:
@@ -172,7 +172,7 @@ def test_a_damaged_graph_is_told(compressed: Compressed, tmp_path: Path) -> None
 def test_images_are_exported_and_quantized(tmp_path: Path, image_set: Path) -> None:
     run = write_run(tmp_path / "run", train_job("image", image_set))
     copytree(Path(run.uri) / "model", Path(run.uri) / "variants" / "earlier")
-    found = compress(run, Steps(onnx=True, int8=True))
+    found = compress(run, VariantRequest(onnx=True, int8=True))
     assert [each.name for each in found.variants] == ["original", "earlier", "int8", "onnx"], "all that there are"
     original, earlier, int8, onnx = found.variants
     assert (earlier.agreement, earlier.size) == (1.0, original.size)
@@ -185,7 +185,7 @@ def test_images_are_exported_and_quantized(tmp_path: Path, image_set: Path) -> N
     with pytest.raises(
         UserError, match="--prune removes heads and channels of a text encoder: this model is a classifier of images"
     ):
-        compress(run, Steps(prune=0.5))
+        compress(run, VariantRequest(prune=0.5))
     clear_results(run)
     assert run.list() == [".lock"]
 
@@ -193,4 +193,4 @@ def test_images_are_exported_and_quantized(tmp_path: Path, image_set: Path) -> N
 def test_two_at_once(compressed: Compressed) -> None:
     run, _ = compressed
     with locked(run), pytest.raises(TransientError, match="another process is running it or copying it"):
-        compress(run, Steps(onnx=True))
+        compress(run, VariantRequest(onnx=True))

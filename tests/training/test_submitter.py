@@ -120,7 +120,7 @@ def test_that_ray_cannot_read_a_log_is_said(head: Head):
 
 
 def test_the_end_of_a_job_is_known_though_its_head_goes_then(capsys: pytest.CaptureFixture[str]):
-    class Ended(submitter.RayJobs):
+    class Ended(submitter.SubmittedJobs):
         async def follow(self, job: str, printed: int) -> int:
             return printed
 

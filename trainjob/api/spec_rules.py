@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trainjob.api.cluster import DURATION, UNITS, seconds
 from trainjob.api.expressions import Expression, any_of, escaped, given, number, value, value_or_default
 from trainjob.api.tracking import Tracker
-from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Step, candidates, steps_to
+from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, OptionalPart, candidates, optional_parts
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.kinds.classifier import ONE_CLASS_LOSS
 from trainjob.kinds.facts import WHY_NOT, Ability, Facts
@@ -134,25 +134,25 @@ def _is_not_longer(one: str, other: str) -> Expression:
     return Expression(f"(!({durations}) || {shorter.cel})", shorter.of)
 
 
-_TUNED_PARTS: dict[Step, list[str]] = {}
+_TUNED_PARTS: dict[OptionalPart, list[str]] = {}
 """The tunable fields directly inside each part that must be set for them."""
 for _path in TUNABLE:
-    if _steps := steps_to(_path):
-        _TUNED_PARTS.setdefault(_steps[-1], []).append(_path)
+    if _parts := optional_parts(_path):
+        _TUNED_PARTS.setdefault(_parts[-1], []).append(_path)
 
 
-def _tuned_part(step: Step, inside: list[str]) -> SpecRule:
+def _tuned_part(part: OptionalPart, inside: list[str]) -> SpecRule:
     """A part with tuned fields is set."""
-    parents = step.path.rpartition(".")[0]
-    root, *names = step.path.split(".")
+    parents = part.path.rpartition(".")[0]
+    root, *names = part.path.split(".")
     chain = " && ".join(f"has(self.{'.'.join([root, *names[: depth + 1]])})" for depth in range(len(names)))
-    there = f"{chain} || !has(self.{parents})" if step.is_default else chain
+    there = f"{chain} || !has(self.{parents})" if part.is_default else chain
     tuned = " || ".join(f"has(p.{escaped(path)})" for path in inside)
     condition = Expression(
         f"(!has(self.tuning) || ![self.tuning.parameters].exists(p, {tuned}) || ({there}))",
-        lambda spec: spec.tuning is None or spec.tuning.tuned.keys().isdisjoint(inside) or spec.has_part(step.path),
+        lambda spec: spec.tuning is None or spec.tuning.tuned.keys().isdisjoint(inside) or spec.has_part(part.path),
     )
-    return SpecRule("tuning.parameters", f"the spec has no {step.path} whose fields could be tuned", condition)
+    return SpecRule("tuning.parameters", f"the spec has no {part.path} whose fields could be tuned", condition)
 
 
 def _is_tuned(path: str) -> str:
@@ -256,7 +256,7 @@ SPEC_RULES: tuple[SpecRule, ...] = (
     ),
     _needs("distillation", "training.distillation", ~given("training.distillation")),
     _needs("tuning", "tuning", ~given("tuning")),
-    *(_tuned_part(step, inside) for step, inside in _TUNED_PARTS.items()),
+    *(_tuned_part(part, inside) for part, inside in _TUNED_PARTS.items()),
     SpecRule(
         "tuning.parameters",
         f"{BATCH_SIZE} must be a multiple of workers.count",

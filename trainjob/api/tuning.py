@@ -59,7 +59,7 @@ class Parameter(OneOf):
 
 
 @dataclass(frozen=True)
-class Step:
+class OptionalPart:
     """A choice or an optional field in the path of a parameter."""
 
     path: str
@@ -210,9 +210,9 @@ def values_of(parameter: Parameter) -> list[Any]:
     return getattr(parameter, parameter.chosen)
 
 
-def steps_to(path: str) -> list[Step]:
-    """The optional parts that must be set so that a field can be tuned."""
-    steps: list[Step] = []
+def optional_parts(path: str) -> list[OptionalPart]:
+    """The optional parts of the spec around a field, outermost first: they must be set so that it can be tuned."""
+    parts: list[OptionalPart] = []
     root, *names = path.split(".")
     part: type[StrictModel] = Model if root == "model" else Training
     field_path = root
@@ -221,10 +221,10 @@ def steps_to(path: str) -> list[Step]:
         info = fields_of(part)[name]
         field_path = f"{field_path}.{name}"
         if info.default is None:
-            steps.append(Step(field_path, isinstance(default, OneOf) and fields_of(part)[name] is _chosen(default)))
+            parts.append(OptionalPart(field_path, isinstance(default, OneOf) and fields_of(part)[name] is _chosen(default)))
         default = None if depends_on_spec(info) else info.default
         part = cast("type[StrictModel]", nested_model(info.annotation))
-    return steps
+    return parts
 
 
 def _chosen(choice: OneOf) -> FieldInfo:

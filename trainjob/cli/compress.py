@@ -36,11 +36,11 @@ def compress(
         raise UserError("give at least one of --int8, --prune SHARE and --onnx")
     if prune is not None and not 0 < prune < 1:
         raise UserError(f"--prune {prune:g}: the share must be greater than 0 and less than 1")
-    from trainjob.compress.variants import Steps, compress
+    from trainjob.compress.variants import VariantRequest, compress
 
     variants = compress(
         changeable_run(run, context, namespace, "compress"),
-        Steps(prune, onnx, int8),
+        VariantRequest(prune, onnx, int8),
         lambda text: say(text, error=True),
     )
     if as_json:

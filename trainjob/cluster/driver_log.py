@@ -23,7 +23,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\
 """Seconds, fraction and time zone: containerd writes the node's own zone."""
 
 
-class Position:
+class LogPosition:
     """A position in a log, by time: a reading that starts at a time repeats the lines of that time."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ def _lines(
 
 def _lines_of(client: Client, pod: KubernetesObject, follow: bool, since: int | None) -> Iterator[bytes]:
     """Yields one pod's lines, and reconnects if the connection breaks."""
-    metadata, position, outage = pod["metadata"], Position(), Outage()
+    metadata, position, outage = pod["metadata"], LogPosition(), Outage()
     query = {"container": SUBMITTER_CONTAINER, "timestamps": "true"}
     if since is not None:
         query["sinceSeconds"] = str(since)

@@ -49,7 +49,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Steps:
+class VariantRequest:
     """The variants to make, all from the pruned model if there is one."""
 
     prune: float | None = None
@@ -58,7 +58,7 @@ class Steps:
     int8: bool = False
 
 
-def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
+def compress(run: Folder, request: VariantRequest, say: Say = lambda _: None) -> Variants:
     """Makes the variants, replacing those of the same names, and measures all variants of the run. `say` is called
     with a description of each step.
 
@@ -70,14 +70,14 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
     if "compression" not in facts.abilities:
         kinds = listed(kinds_with("compression"))
         raise UserError(f"{run.uri} is {facts.a_noun}; compression is for {kinds}: {WHY_NOT['compression']}")
-    if steps.prune is not None and "pruning" not in facts.abilities:
+    if request.prune is not None and "pruning" not in facts.abilities:
         raise UserError(f"--prune removes heads and channels of a text encoder: this model is {facts.a_noun}")
-    if steps.onnx or steps.int8:
+    if request.onnx or request.int8:
         _check_packages()
     with locked(run), scratch_folder() as scratch, local_copy(model) as original:
         fitted = Fitted.load(run / FITTED)
         check_unchanged(contents.job.spec, fitted)
-        for name, folder in _made(contents.job, fitted, original, steps, scratch, say):
+        for name, folder in _made(contents.job, fitted, original, request, scratch, say):
             write_variant(folder, run, name)
         variants = _measured(contents.job, run, fitted, original, scratch, say)
         write_variants(run, variants)
@@ -92,23 +92,23 @@ def _check_packages() -> None:
         raise UserError(f"--onnx and --int8 need {', '.join(missing)}: pip install 'trainjob[compress]'")
 
 
-def _made(job: TrainJob, fitted: Fitted, original: Path, steps: Steps, scratch: Path, say: Say) -> Any:
+def _made(job: TrainJob, fitted: Fitted, original: Path, request: VariantRequest, scratch: Path, say: Say) -> Any:
     """Makes the variants one by one, and yields the name and the folder of each."""
     base, prefix = original, ""
-    if steps.prune is not None:
-        name = f"pruned-{steps.prune:g}"
+    if request.prune is not None:
+        name = f"pruned-{request.prune:g}"
         say(f"{name}: prunes and trains again")
-        base, prefix = _pruned(job, fitted, original, steps.prune, scratch, scratch / name), f"{name}-"
+        base, prefix = _pruned(job, fitted, original, request.prune, scratch, scratch / name), f"{name}-"
         yield name, base
-    if not (steps.onnx or steps.int8):
+    if not (request.onnx or request.int8):
         return
     graph = _new(scratch / f"{prefix}onnx")
     say(f"{graph.name}: exports")
     classifier, preprocessor = load_model(base)
     export(classifier, preprocessor, _examples(job, fitted), graph)
-    if steps.onnx:
+    if request.onnx:
         yield graph.name, graph
-    if steps.int8:
+    if request.int8:
         small = _new(scratch / f"{prefix}int8")
         say(f"{small.name}: quantizes")
         quantize(graph / FILE, preprocessor, classifier.problem_type, small)

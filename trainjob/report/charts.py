@@ -37,7 +37,7 @@ COLOURS = {INK: "ink-2", GRID: "grid"} | {colour: f"series-{n}" for n, colour in
 STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "trainjob", "font.size": 8.5, "text.parse_math": False}
 
 
-class Picture(NamedTuple):
+class Drawing(NamedTuple):
     """A figure other than a Chart."""
 
     title: str

@@ -37,7 +37,7 @@ _LONG = {"per_class", "confusion", "per_label", "together", "predicted_together"
 
 
 @dataclass(frozen=True)
-class Run:
+class ComparedRun:
     """One of the runs that are compared."""
 
     name: str
@@ -54,7 +54,7 @@ class Run:
         return self.contents.evaluation.get(self.set_name)
 
 
-def compare(folders: Sequence[Folder]) -> list[Run]:
+def compare(folders: Sequence[Folder]) -> list[ComparedRun]:
     """Reads the runs. Raises UserError where there are not at least two different ones, or one cannot be read."""
     uris = [folder.uri.rstrip("/") for folder in folders]
     if twice := next((uri for uri in uris if uris.count(uri) > 1), None):
@@ -70,7 +70,7 @@ def compare(folders: Sequence[Folder]) -> list[Run]:
     ]
 
 
-def differences(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+def differences(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]]]:
     """Path and, for each run, value of every field that is not the same in all TrainJobs."""
     specs = [flatten({"spec": to_dict(run.contents.job)["spec"]}) for run in runs]
     paths = list(dict.fromkeys(path for spec in specs for path in spec if not path.startswith(_NOT_COMPARED)))
@@ -78,7 +78,7 @@ def differences(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     return [(path, values) for path, values in lines if len(set(values)) > 1]
 
 
-def score_table(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+def score_table(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]]]:
     """Name and, for each run, value of each measure."""
     found = [run.scores.compared(run.lead) if run.scores else {} for run in runs]
     names = dict.fromkeys(name for each in found for name in each)
@@ -90,7 +90,7 @@ def score_table(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     ]
 
 
-def to_json(runs: Sequence[Run]) -> dict[str, Any]:
+def to_json(runs: Sequence[ComparedRun]) -> dict[str, Any]:
     """The comparison as JSON: `runs` in their order, and each of the `differences` with a value or null a run."""
     specs = [flatten({"spec": to_dict(run.contents.job)["spec"]}) for run in runs]
     return {
@@ -99,7 +99,7 @@ def to_json(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _run_to_json(run: Run) -> dict[str, Any]:
+def _run_to_json(run: ComparedRun) -> dict[str, Any]:
     scores, ahead = run.scores, run.lead
     estimates = scores.estimates if scores else None
     return {
@@ -113,7 +113,7 @@ def _run_to_json(run: Run) -> dict[str, Any]:
     }
 
 
-def render_comparison(runs: Sequence[Run]) -> str:
+def render_comparison(runs: Sequence[ComparedRun]) -> str:
     """One HTML document that loads nothing from elsewhere."""
     drawn = [
         (chart, describe(chart), draw(chart, ticks, None, f"chart-{number}"))
@@ -132,9 +132,9 @@ def render_comparison(runs: Sequence[Run]) -> str:
     )
 
 
-def _run(name: str, contents: Contents, over_first: Lead | None) -> Run:
+def _run(name: str, contents: Contents, over_first: Lead | None) -> ComparedRun:
     set_name = next((each for each in ("test", "validation") if each in contents.evaluation), "")
-    return Run(name, contents, set_name, over_first)
+    return ComparedRun(name, contents, set_name, over_first)
 
 
 @dataclass(frozen=True)
@@ -169,17 +169,17 @@ def _lead(contents: Contents, rows: _HeldBack | None, first: _HeldBack | None) -
     return judge.lead(*map(judge.values, columns)) if judge is not None else None
 
 
-def _parameters(run: Run) -> str:
+def _parameters(run: ComparedRun) -> str:
     summary = run.contents.summary
     return count(summary.parameters) if summary and summary.parameters is not None else MISSING
 
 
-def _time(run: Run) -> str:
+def _time(run: ComparedRun) -> str:
     summary = run.contents.summary
     return duration(sum(summary.seconds.values())) if summary else "not finished"
 
 
-def _charts(runs: Sequence[Run]) -> list[tuple[Chart, list[dict[str, Any]]]]:
+def _charts(runs: Sequence[ComparedRun]) -> list[tuple[Chart, list[dict[str, Any]]]]:
     """Charts with a curve for each run, with the epochs as marks on the axis; the chart of the loss by steps has no
     marks."""
     records = [run.contents.records for run in runs]
@@ -198,7 +198,7 @@ def _charts(runs: Sequence[Run]) -> list[tuple[Chart, list[dict[str, Any]]]]:
     return [*((chart, []) for chart in by_step), *((chart, ticks) for chart in by_epoch)]
 
 
-def _epochs(runs: Sequence[Run]) -> list[list[dict[str, Any]]]:
+def _epochs(runs: Sequence[ComparedRun]) -> list[list[dict[str, Any]]]:
     """The records of each run's epochs, placed by the epoch instead of the step."""
     return [
         [record | {"step": record["epoch"]} for record in run.contents.records if record["kind"] == "epoch"]
@@ -210,7 +210,7 @@ def _metrics(epochs: Sequence[list[dict[str, Any]]]) -> list[str]:
     return metric_names(list(chain.from_iterable(epochs)))
 
 
-def _named(run: Run, series: Series) -> Series:
+def _named(run: ComparedRun, series: Series) -> Series:
     return replace(series, name=run.name)
 
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from trainjob.evaluation.estimates import ScoreEstimates
 from trainjob.formatting import count
-from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, inline_svg
+from trainjob.report.charts import GRID, INK, SERIES, STYLE, Drawing, inline_svg
 from trainjob.runs.comparison import ColumnImportance, Comparison
 
 MAX_COLUMNS_DRAWN = 20
@@ -25,7 +25,7 @@ class ImportanceView:
     headings: tuple[str, str]
     table: list[tuple[str, str]]
     """A line for each column, with a cell for each heading."""
-    pictures: list[Picture]
+    pictures: list[Drawing]
     sentences: list[str]
 
 
@@ -47,7 +47,7 @@ def importance_view(comparison: Comparison) -> ImportanceView | None:
     return ImportanceView(headings, lines, [_picture(found.columns[:MAX_COLUMNS_DRAWN], model)], [how, CORRELATED])
 
 
-def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Picture:
+def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Drawing:
     """Bars with intervals, the most important column first."""
     places, drops = range(len(columns)), [each.drop for each in columns]
     with rc_context(STYLE):
@@ -64,7 +64,7 @@ def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Picture:
         svg = inline_svg(figure, "importance")
     title = f"How much worse {model.main_name} becomes when a column is shuffled: the {len(columns)} most important"
     values = "; ".join(f"{each.column}: {each.drop.in_words('+.4f')}" for each in columns)
-    return Picture(title, svg, f"{values}.")
+    return Drawing(title, svg, f"{values}.")
 
 
 def _short(name: str) -> str:

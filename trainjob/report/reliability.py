@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from trainjob.evaluation.calibration import BINS, Bin, Calibration, calibration
 from trainjob.evaluation.mistakes import is_wrong
 from trainjob.formatting import count, percent
-from trainjob.report.charts import INK, SERIES, STYLE, Picture, inline_svg, small_figure
+from trainjob.report.charts import INK, SERIES, STYLE, Drawing, inline_svg, small_figure
 from trainjob.report.held_out import HeldOut
 
 HEADINGS = ("Probability", "Rows", "Mean probability", "Right", "95 % interval")
@@ -20,7 +20,7 @@ HEADINGS = ("Probability", "Rows", "Mean probability", "Right", "95 % interval")
 class ReliabilityView:
     """The content of the section."""
 
-    pictures: list[Picture]
+    pictures: list[Drawing]
     sentences: list[str]
     table: list[tuple[str, ...]]
     """A line for each bin that has rows, with a cell for each of HEADINGS."""
@@ -61,7 +61,7 @@ def _table(bins: Sequence[Bin]) -> list[tuple[str, ...]]:
     ]
 
 
-def _diagram(bins: Sequence[Bin]) -> Picture:
+def _diagram(bins: Sequence[Bin]) -> Drawing:
     """Accuracy over probability, bin by bin, and the diagonal on which both are equal."""
     start, x = bins[0].low, [each.probability for each in bins]
     with rc_context(STYLE):
@@ -75,10 +75,10 @@ def _diagram(bins: Sequence[Bin]) -> Picture:
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
         svg = inline_svg(figure, "reliability")
     values = "; ".join(f"{percent(each.accuracy)} at {percent(each.probability)}" for each in bins)
-    return Picture("Predictions that are right, by their probability", svg, f"Right predictions: {values}.")
+    return Drawing("Predictions that are right, by their probability", svg, f"Right predictions: {values}.")
 
 
-def _histogram(bins: Sequence[Bin]) -> Picture:
+def _histogram(bins: Sequence[Bin]) -> Drawing:
     with rc_context(STYLE):
         figure, axes = _figure(bins[0].low)
         middles = [(each.low + each.high) / 2 for each in bins]
@@ -91,7 +91,7 @@ def _histogram(bins: Sequence[Bin]) -> Picture:
         axes.set_yticks([])
         svg = inline_svg(figure, "confidence")
     values = "; ".join(f"{count(each.rows)} at {each.low:.0%} to {each.high:.0%}" for each in bins)
-    return Picture("Rows, by the probability of their prediction", svg, f"Rows: {values}.")
+    return Drawing("Rows, by the probability of their prediction", svg, f"Rows: {values}.")
 
 
 def _figure(start: float) -> tuple[Figure, Axes]:

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from trainjob.api.tuning import number_of_trials
 from trainjob.errors import listed
 from trainjob.formatting import duration, percent, readable, score
-from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, Record, inline_svg
+from trainjob.report.charts import GRID, INK, SERIES, STYLE, Drawing, Record, inline_svg
 from trainjob.runs.contents import Contents
 from trainjob.runs.trials import State, Trial, optuna_study, ranked_trials, read_trial_records, short_names
 from trainjob.storage import Folder
@@ -45,7 +45,7 @@ class TrialsView:
     importances: list[tuple[str, str]]
     """Parameter and share, the most important first; empty where there are too few trials."""
     remark: str
-    pictures: list[Picture]
+    pictures: list[Drawing]
 
 
 def trials_view(run: Contents, folder: Folder) -> TrialsView | None:
@@ -117,7 +117,7 @@ def _importances(run: Contents, ranked: Sequence[Trial]) -> dict[str, float]:
     return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
 
 
-def _curves(records: dict[int, list[Record]], metric: str, ranked: Sequence[Trial]) -> list[Picture]:
+def _curves(records: dict[int, list[Record]], metric: str, ranked: Sequence[Trial]) -> list[Drawing]:
     """The checkpoints' metric of each trial, epoch by epoch; the best one's stands out."""
     best = ranked[0].number if ranked else None
     points = {number: _points(lines, metric) for number, lines in records.items()}
@@ -135,7 +135,7 @@ def _curves(records: dict[int, list[Record]], metric: str, ranked: Sequence[Tria
         _style(axes)
         svg = inline_svg(figure, "trial-curves")
     ends = "; ".join(f"trial {number} ends at {found[-1][1]:.4g}" for number, found in drawn.items())
-    return [Picture(f"{readable(metric).capitalize()} of each trial, the best one's in color", svg, f"{ends}.")]
+    return [Drawing(f"{readable(metric).capitalize()} of each trial, the best one's in color", svg, f"{ends}.")]
 
 
 def _points(records: Sequence[Record], metric: str) -> list[tuple[int, float]]:
@@ -155,7 +155,7 @@ def _plot(axes: Axes, x: Sequence[float], y: Sequence[float], *, is_best: bool) 
     )
 
 
-def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str]) -> list[Picture]:
+def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str]) -> list[Drawing]:
     """Parallel coordinates: an axis for each parameter and one for the metric, and a line across for each trial."""
     if len(ranked) < 2:
         return []
@@ -189,7 +189,7 @@ def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str])
         _style(axes)
         svg = inline_svg(figure, "trial-parameters")
     parameters = ", ".join(f"{names[path]} {_short(value)}" for path, value in ranked[0].parameters.items())
-    return [Picture("The parameters of each trial, the best one's in color", svg, f"The best trial has {parameters}.")]
+    return [Drawing("The parameters of each trial, the best one's in color", svg, f"The best trial has {parameters}.")]
 
 
 def _axis(values: Sequence[Any], logarithmic: bool) -> tuple[list[float], list[tuple[float, str]]]:

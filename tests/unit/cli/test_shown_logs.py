@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from trainjob.cli.app import app
-from trainjob.cluster.driver_log import Position, split_time
+from trainjob.cluster.driver_log import LogPosition, split_time
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_log_that_is_read_on_has_each_line_once(zone: str):
     times = ["05", "05", "05.1", "05.12", "05.12", "05.123456789", "06"]
     lines = [(f"2026-01-02T03:04:{time}{zone}", number) for number, time in enumerate(times)]
     for broken in range(len(lines) + 1):
-        position, read = Position(), []
+        position, read = LogPosition(), []
         for some in (lines[:broken], lines):
             position.begin()
             read += [number for stamp, number in some if position.is_new(stamp)]

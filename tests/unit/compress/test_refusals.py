@@ -10,7 +10,7 @@ from trainjob import Predictor
 from trainjob.api import TrainJob
 from trainjob.cli.app import app
 from trainjob.compress import variants as making
-from trainjob.compress.variants import Steps, compress
+from trainjob.compress.variants import VariantRequest, compress
 from trainjob.errors import StorageError, UserError
 from trainjob.runs.model import variants_of, write_variant
 from trainjob.storage import Folder
@@ -49,14 +49,14 @@ def test_runs_without_a_model(tmp_path: Path, texts: Path) -> None:
     document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "run"}}
     function = TrainJob.model_validate(document | {"spec": {"model": {"function": {"name": "loop:train"}}}})
     with pytest.raises(UserError, match="has no trainjob model: a function trained it and saved its own files"):
-        compress(write_run(tmp_path / "function", function), Steps(int8=True))
+        compress(write_run(tmp_path / "function", function), VariantRequest(int8=True))
     run = write_run(tmp_path / "run", train_job("text", texts))
     run.delete("summary.json")
     run.delete("model")
     with pytest.raises(UserError, match="this run has not finished"):
-        compress(run, Steps(int8=True))
+        compress(run, VariantRequest(int8=True))
     with pytest.raises(UserError, match="is not a run's folder"):
-        compress(Folder(str(tmp_path / "nothing")), Steps(int8=True))
+        compress(Folder(str(tmp_path / "nothing")), VariantRequest(int8=True))
 
 
 def test_missing_packages_are_told_before_anything_is_made(
@@ -65,7 +65,7 @@ def test_missing_packages_are_told_before_anything_is_made(
     run = write_run(tmp_path / "run", train_job("text", texts))
     monkeypatch.setattr(making, "find_spec", lambda name: None if name == "onnxscript" else name)
     with pytest.raises(UserError, match=r"--onnx and --int8 need onnxscript: pip install 'trainjob\[compress\]'"):
-        compress(run, Steps(prune=0.9, int8=True))
+        compress(run, VariantRequest(prune=0.9, int8=True))
     assert variants_of(run) == []
 
 

@@ -12,7 +12,7 @@ from control_plane.small_documents import MODELS, changed, document
 from control_plane.strategies import trainjobs, values_of
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.training_status import LONGEST_TEXT, MAX_ENTRIES
-from trainjob.api.tuning import TUNABLE, steps_to
+from trainjob.api.tuning import TUNABLE, optional_parts
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd import crd
 from trainjob.crd.definition import trainjob_schema
@@ -235,8 +235,8 @@ def test_every_hyperparameter_may_be_tuned(path: str) -> None:
     model = path.split(".")[1] if path.startswith("model.") else "textClassifier"
     choice = {"cnn": {}} if ".cnn." in path else MODELS[model]
     doc = changed(document(model), {"model": {model: choice}, "workers": {"count": 1}})
-    for step in steps_to(path)[path.startswith("model") :]:
-        doc = changed(doc, {step.path: {"teacher": "s3://runs/teacher"} if "distillation" in step.path else {}})
+    for part in optional_parts(path)[path.startswith("model") :]:
+        doc = changed(doc, {part.path: {"teacher": "s3://runs/teacher"} if "distillation" in part.path else {}})
     values, ways = values_of(path, doc["spec"])
     TrainJob.model_validate(changed(doc, {"tuning": {"parameters": {path: {ways[0]: values}}}}), strict=True)
 

@@ -23,7 +23,7 @@ class TooFewRows(DataError):
 
 
 @dataclass
-class Kind:
+class Mistake:
     """Rows with the same mistake."""
 
     rows: int = 0
@@ -40,7 +40,7 @@ class BadRows:
 
     source: str = ""
     """Name of the set and its source."""
-    kinds: dict[str, Kind] = field(default_factory=dict[str, Kind])
+    mistakes: dict[str, Mistake] = field(default_factory=dict[str, Mistake])
 
     @classmethod
     def of_set(cls, name: str, source: Source) -> "BadRows":
@@ -49,7 +49,7 @@ class BadRows:
 
     @property
     def count(self) -> int:
-        return sum(kind.rows for kind in self.kinds.values())
+        return sum(mistake.rows for mistake in self.mistakes.values())
 
     def add(self, error: RowError) -> None:
         """Counts a row."""
@@ -59,33 +59,33 @@ class BadRows:
 
     def add_rows(self, name: str, rows: int, first: str, message: str, advice: str = "") -> None:
         """Counts several rows of one kind that share one error, `first`."""
-        kind = self.kinds.setdefault(name, Kind(message=message, advice=advice))
-        kind.rows += rows
-        if len(kind.first) < SHOWN:
+        mistake = self.mistakes.setdefault(name, Mistake(message=message, advice=advice))
+        mistake.rows += rows
+        if len(mistake.first) < SHOWN:
             shown = without_secrets(first)
-            kind.first.append(shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…")
+            mistake.first.append(shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…")
 
     def merge(self, later: "BadRows") -> None:
         """Adds the counts of a later part of the set."""
-        for name, other in later.kinds.items():
-            kind = self.kinds.setdefault(name, Kind(message=other.message, advice=other.advice))
-            kind.rows += other.rows
-            kind.first = [*kind.first, *other.first][:SHOWN]
+        for name, other in later.mistakes.items():
+            mistake = self.mistakes.setdefault(name, Mistake(message=other.message, advice=other.advice))
+            mistake.rows += other.rows
+            mistake.first = [*mistake.first, *other.first][:SHOWN]
 
     def dropped(self) -> list[Dropped]:
         """The counts for the data profile."""
-        return [Dropped(reason=name, rows=kind.rows, first=kind.first) for name, kind in self.kinds.items()]
+        return [Dropped(reason=name, rows=mistake.rows, first=mistake.first) for name, mistake in self.mistakes.items()]
 
     def lines(self, counted: bool = True) -> list[str]:
         """One line for each kind, which begins with its number of rows if `counted`."""
-        return [kind.message if kind.rows == 1 else _line(name, kind, counted) for name, kind in self.kinds.items()]
+        return [mistake.message if mistake.rows == 1 else _line(name, mistake, counted) for name, mistake in self.mistakes.items()]
 
 
-def _line(name: str, kind: Kind, counted: bool) -> str:
-    count = f"{kind.rows:,} rows: " if counted else ""
-    advice = f" ({kind.advice})" if kind.advice else ""
-    more = kind.rows - len(kind.first)
-    locations = "; ".join(kind.first) + (f" and {more:,} more" if more > 0 else "")
+def _line(name: str, mistake: Mistake, counted: bool) -> str:
+    count = f"{mistake.rows:,} rows: " if counted else ""
+    advice = f" ({mistake.advice})" if mistake.advice else ""
+    more = mistake.rows - len(mistake.first)
+    locations = "; ".join(mistake.first) + (f" and {more:,} more" if more > 0 else "")
     return f"{count}{name}{advice}: {locations}"
 
 

@@ -43,7 +43,7 @@ def listed_numbers(rows: Rows, column: str) -> np.ndarray:
 
 def words_among(bad: BadRows) -> int:
     """How many of the rows have a label that is not a number."""
-    return sum(kind.rows for name, kind in bad.kinds.items() if name.endswith(_NOT_A_NUMBER))
+    return sum(mistake.rows for name, mistake in bad.mistakes.items() if name.endswith(_NOT_A_NUMBER))
 
 
 def _read_columns(rows: Rows, columns: Sequence[str], on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:

@@ -151,12 +151,13 @@ def _refuse_repeated(listings: Iterable[Listing]) -> None:
 def _refuse_pointers(files: Iterable[File], endpoint: str | None) -> None:
     """Raises DataError where some of the files are pointers of Git LFS."""
 
-    def is_one(file: File) -> bool:
+    def is_pointer_file(file: File) -> bool:
         with readable(file.uri, "data"), open_seekable(file.uri, endpoint) as content:
             return is_pointer(content.read())
 
     small = [file for file in files if 0 < file.size < POINTER_BYTES]
-    pointers = [file.uri for file, is_so in zip(small, concurrently(is_one, small), strict=True) if is_so]
+    found = concurrently(is_pointer_file, small)
+    pointers = [file.uri for file, is_one in zip(small, found, strict=True) if is_one]
     if pointers:
         raise DataError(f"{pointers[0]} is {POINTER}{_others(len(pointers) - 1)}: {POINTER_ADVICE}")
 
@@ -166,7 +167,7 @@ def _others(number: int) -> str:
 
 
 def identity(uri: str) -> str:
-    """The same for all paths of a file on this machine."""
+    """A URI as a key: equal for all paths of one file on this machine."""
     path = urlsplit(uri).path if uri.startswith("file:") else uri
     return path if "://" in path else os.path.realpath(path)
 

@@ -26,7 +26,7 @@ class DecodedImage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Decoder:
+class ImageDecoder:
     """Brings images to one size. Picklable."""
 
     width: int

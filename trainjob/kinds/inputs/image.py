@@ -20,7 +20,7 @@ from trainjob.data.read.pictures import Picture, pictures
 from trainjob.data.read.rows import ReadTable, Rows, SourcePart, check_columns, row_number
 from trainjob.data.read.thumbnails import thumbnail
 from trainjob.errors import RowError
-from trainjob.kinds.inputs.decoding import Decoder
+from trainjob.kinds.inputs.decoding import ImageDecoder
 from trainjob.kinds.inputs.given import table_of_images
 from trainjob.kinds.inputs.questions import Question, image_question
 
@@ -101,8 +101,8 @@ class ImageInput:
         return [image.pixels for image in self._decoder.take(table, where)]
 
     @property
-    def _decoder(self) -> Decoder:
-        return Decoder(self.width, self.height, self.channels, self._check, self.as_shown, self.scaled)
+    def _decoder(self) -> ImageDecoder:
+        return ImageDecoder(self.width, self.height, self.channels, self._check, self.as_shown, self.scaled)
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:
         """pixel_values uint8 [n, C, H, W]; the model normalizes them, on its device."""

@@ -21,7 +21,7 @@ from trainjob.data.read.pictures import (
     pictures,
 )
 from trainjob.data.read.rows import Rows, SourcePart, leave_out
-from trainjob.kinds.inputs.decoding import Decoder
+from trainjob.kinds.inputs.decoding import ImageDecoder
 from trainjob.kinds.inputs.image import ImageInput, check_size, image_contents
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput, check_shape, pretrained_processor
 
@@ -46,7 +46,7 @@ def fit_images(
         return _for_pretrained(labels, dataset, model, train, seed, mapped, bad)
     size = (model.size.width, model.size.height) if model.size else _first_size(train)
     check = partial(check_size, size=size) if model.size is None else _any_size
-    decoder = Decoder(*size, channels=None, check=check)
+    decoder = ImageDecoder(*size, channels=None, check=check)
 
     def scan(rows: Rows) -> ScannedRows[np.ndarray]:
         found = decoder.decode(rows.table, rows.where)
