@@ -1,4 +1,4 @@
-"""How reports and the command line show numbers, times and names."""
+"""Numbers, times and names as reports and the command line show them."""
 
 import math
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ def score(value: object) -> str:
 
 
 def plain_number(value: float, digits: int = 6, sign: str = "") -> str:
-    """A number with so many significant digits, and no exponent from 1 to 10^15; with `sign` "+", also of numbers
+    """A number with this many significant digits, and no exponent from 1 to 10^15; with `sign` "+", also of numbers
     above 0."""
     text = f"{value:{sign}.{digits}g}"
     return f"{float(text):{sign}.0f}" if "e+" in text and abs(value) < 1e15 else text

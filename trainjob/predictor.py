@@ -23,7 +23,7 @@ from trainjob.storage import Folder
 
 WINDOW_ROWS = 4096
 WINDOW_BYTES = 256 * 2**20
-"""Rows are prepared, and sorted by length, so many at a time."""
+"""The most rows, and about the most bytes, that are prepared and sorted by length at a time."""
 
 _Sliceable = Sequence[Any] | np.ndarray | pa.Table
 Rows = _Sliceable | Iterable[Any]

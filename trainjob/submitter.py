@@ -21,7 +21,7 @@ HEAD_SECONDS = 600.0
 """How long to wait for a head that does not answer or does not accept the job."""
 POLL_SECONDS = 1.0
 QUIET_SECONDS = 30.0
-"""After so long without a line, the head's status is requested: the connection to a node that is gone stays open, and
+"""After this time without a line, the head's status is requested: the connection to a node that is gone stays open, and
 Ray's dashboard answers no WebSocket pings."""
 
 

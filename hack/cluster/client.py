@@ -114,7 +114,7 @@ class Cluster:
         patch: str = "merge-patch+json",
         **query: str,
     ) -> dict[str, Any] | None:
-        """What the API answers; None where there is nothing at the path.
+        """The API's answer; None where there is nothing at the path.
 
         Raises OSError where the API server does not answer or refuses.
         """

@@ -52,7 +52,7 @@ def engine() -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What kind and podman are to be run with; podman's own settings lie in `folder`.
+    """The environment in which kind and podman run; podman's own settings lie in `folder`.
 
     Without the capability SYS_RESOURCE a container cannot raise its limits; crun refuses hybrid cgroups; podman's limit
     of 2,048 processes would leave a pod 307 of them, systemd's share, which kills Ray's raylet.

@@ -18,7 +18,7 @@ RETRY_SECONDS = 5.0
 POLICY_SECONDS = 60.0
 """Time between two checks of the policy after startup."""
 MANY_NAMESPACES = 100
-"""Beyond so many namespaces, watching the whole cluster costs less than watching each of them."""
+"""With more namespaces than this, watching the whole cluster costs less than watching each of them."""
 
 logger = logging.getLogger("trainjob.operator")
 

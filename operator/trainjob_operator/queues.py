@@ -96,7 +96,7 @@ def queue_message(job: TrainJob, workloads: Sequence[Object]) -> str:
 
 
 def eviction_message(workloads: Sequence[Object]) -> str:
-    """How often Kueue has evicted the job and why it did so last; empty if it has not."""
+    """A sentence on Kueue's evictions of the job, with their number and the last reason; empty if there are none."""
     for workload in workloads:
         status = workload.get("status", {})
         last = next((each for each in status.get("conditions", []) if each["type"] == "Evicted"), None)

@@ -210,7 +210,7 @@ def _failed_verdict(
 
 
 def _submitter_error(pods: Sequence[Object]) -> str:
-    """How a submitter pod has failed; empty if none has."""
+    """A description of a submitter pod's failure; empty if none has failed."""
     statuses = (each for pod in pods for each in pod.get("status", {}).get("containerStatuses", []))
     for container in statuses:
         ended = container.get("state", {}).get("terminated", {})

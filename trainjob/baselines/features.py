@@ -1,4 +1,4 @@
-"""What linear models read of the rows, as baselines."""
+"""The features of rows for linear models, as baselines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

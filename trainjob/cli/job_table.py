@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GAP = 3
 UNKNOWN = "<none>"
 _STEPS = ((2 * 60, 1, "s"), (3 * 3600, 60, "m"), (2 * 86400, 3600, "h"), (math.inf, 86400, "d"))
-"""Up to so many seconds an age is shown in this unit."""
+"""The units of an age, each with the most seconds that are shown in it."""
 
 
 class JobTable:

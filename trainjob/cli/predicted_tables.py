@@ -84,17 +84,17 @@ def predicted(
     Raises DataError for all rows in `bad`: `batches` adds the rows that cannot be read to it, and `check` finds those
     that cannot be predicted.
     """
-    from trainjob.data.read.bad_rows import bad_rows_error, sound_rows
+    from trainjob.data.read.bad_rows import bad_rows_error, valid_rows
     from trainjob.errors import RowError
 
     for rows in batches:
         if bad.count:
-            sound_rows(rows, check, bad.add)
+            valid_rows(rows, check, bad.add)
             continue
         try:
             table = predict(rows)
         except RowError:
-            sound_rows(rows, check, bad.add)
+            valid_rows(rows, check, bad.add)
             if not bad.count:
                 raise
         else:

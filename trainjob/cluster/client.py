@@ -33,7 +33,7 @@ WATCH_SECONDS = 20
 """After that the API server ends a watch, and another one goes on where it ended. One that the API server does not end
 tells that it hangs."""
 _GRACE_SECONDS = 5.0
-"""How long after its time a watch may end."""
+"""Seconds that a watch may last beyond its time."""
 
 
 class Applied(NamedTuple):

@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _PORT_FORWARD = Resource("/api/v1", "pods/portforward")
 _NOT_ALLOWED = re.compile(r"cannot (\w+) resource")
-"""How authorizers say which verb is missing."""
+"""Matches an authorizer's message about a missing verb."""
 
 
 class NotFound(ClusterError):

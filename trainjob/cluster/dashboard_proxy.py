@@ -44,7 +44,7 @@ class DashboardProxy(ThreadingHTTPServer):
         self.link = f"http://{ADDRESS}:{self.server_port}{path}"
         self._unused_links = {path}
         self.cookie = f"trainjob-dashboard-{self.server_port}={secrets.token_urlsafe(32)}"
-        """By its port, as browsers send the cookies of all ports of a host."""
+        """Its name has the port, because browsers send the cookies of all ports of a host."""
 
     def takes(self, path: str) -> bool:
         """Whether `path` is the link's, for the first time."""

@@ -8,7 +8,7 @@ from trainjob.errors import notify
 
 PAUSE_SECONDS = 2.0
 REFUSAL_SECONDS = 30.0
-"""An API server that starts does not know yet who may do what, and refuses permitted requests for so long at most."""
+"""An API server that starts does not know yet who may do what, and refuses permitted requests for at most this long."""
 
 PASSING = (ClusterUnreachable, NotPermitted)
 """Errors that pass, of a request that has been answered before."""

@@ -11,7 +11,7 @@ from trainjob.cluster.connection import Connection
 from trainjob.cluster.errors import ClusterError, NotPermitted
 
 DELETED_AFTER_SECONDS = 30
-"""How long after its end the cluster deletes it."""
+"""Seconds after its end when the cluster deletes the pod."""
 FINAL_REASONS = ("CreateContainerConfigError", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 """Reasons for which a container waits that do not pass by themselves."""
 

@@ -22,7 +22,7 @@ PORT = 8931
 START_SECONDS = 600
 """Timeout; the first pull of an image may take most of it."""
 IDLE_SECONDS = 120
-"""The pod ends after so many seconds without a request, if this process could not delete it."""
+"""The pod ends after this many seconds without a request, if this process could not delete it."""
 _PAUSE_SECONDS = 1.0
 _STORAGE = "trainjob-storage"
 _STARTS = "Starting"

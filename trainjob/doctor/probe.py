@@ -18,7 +18,7 @@ from trainjob_operator.settings import Settings
 _CONTAINER = "doctor"
 _PAUSE_SECONDS = 1.0
 _LATEST_SECONDS = 30
-"""How long after the wait the cluster itself ends the pod, if this process cannot."""
+"""Seconds after the wait when the cluster itself ends the pod, if this process cannot."""
 _IMAGE_REASONS = ("ErrImagePull", *FINAL_REASONS[1:])
 
 STORAGE_FAILED = 3
@@ -123,7 +123,7 @@ def _waiting(running: ShortLivedPod, pod: KubernetesObject) -> tuple[str, str] |
 
 
 def _ended(pod: KubernetesObject | None) -> dict[str, Any] | None:
-    """How the pod's container has ended."""
+    """The end state of the pod's container."""
     statuses = ((pod or {}).get("status") or {}).get("containerStatuses") or ()
     return next((each["state"]["terminated"] for each in statuses if "terminated" in each.get("state", {})), None)
 

@@ -96,7 +96,7 @@ def free_amounts(node: KubernetesObject, pods: Sequence[KubernetesObject]) -> di
 
 
 def most_pods(free: Mapping[str, float], requests: Mapping[str, float]) -> int:
-    """How many pods with these requests fit."""
+    """The number of pods with these requests that fit."""
     return max(0, min(int(free.get(name, 0) / amount + 1e-9) for name, amount in requests.items() if amount))
 
 

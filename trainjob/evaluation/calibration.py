@@ -82,7 +82,7 @@ def _bin(number: int, rows: int, probabilities: float, right: float) -> Bin:
 
 
 def wilson(right: float, rows: int) -> tuple[float, float]:
-    """The 95 % interval of a fraction of so many rows, by Wilson's score, which few rows do not upset."""
+    """The 95 % interval of a fraction of `rows` rows: Wilson's score interval, which also holds for few rows."""
     share, weight = right / rows, Z * Z / rows
     centre = (share + weight / 2) / (1 + weight)
     half = Z / (1 + weight) * float(np.sqrt(share * (1 - share) / rows + weight / (4 * rows)))

@@ -17,7 +17,7 @@ class Confusion(StrictModel):
     predicted: list[int]
     """The predicted class."""
     rows: list[int]
-    """How many rows there are."""
+    """The number of rows."""
 
     @classmethod
     def of(cls, true: np.ndarray, predicted: np.ndarray, rows: np.ndarray | None = None) -> Self:

@@ -126,7 +126,7 @@ def bootstrapped(terms: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _drawn(rows: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """The random order of so many rows that is divided into groups, None for few rows, and how often each sample has
+    """The random order in which `rows` rows are divided into groups, None for few rows, and how often each sample has
     each group, float64 [groups, SAMPLES]."""
     random = np.random.default_rng(0)
     order = random.permutation(rows) if rows > GROUPS else None

@@ -1,5 +1,5 @@
-"""How sure the scores of a model are that gives each row any number of labels, and whether one is better than another
-on the same rows."""
+"""Confidence intervals of the scores of a model that gives each row any number of labels, and of its lead over another
+model on the same rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How sure the scores of predicted numbers are, and whether one model is better than another on the same rows.
+"""Confidence intervals of the scores of predicted numbers, and of one model's lead over another on the same rows.
 
 Ranks for Spearman's correlation are those among all rows, not among the rows of a sample.
 """

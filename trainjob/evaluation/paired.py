@@ -1,4 +1,4 @@
-"""How sure the scores of a classifier are, and whether one is better than another on the same rows.
+"""Confidence intervals of a classifier's scores, and of its lead over another classifier on the same rows.
 
 Rows that have the same label and predictions are exchangeable, so a sample is drawn as counts of such cells.
 """
@@ -15,10 +15,10 @@ from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimate
 from trainjob.evaluation.predictions import table
 
 BLOCK = 2**20
-"""Samples are drawn so many at a time that they have about as many counts, or classes, together."""
+"""The approximate number of counts, or of classes, in the samples that are drawn at a time."""
 MIN_ROWS = 6
 """A classifier is called better only if at least this many rows are right for exactly one of the two. Five tosses of a
-fair coin all fall to the same side with a probability of 1/16, and a bootstrap of so few rows is overconfident."""
+fair coin all fall to the same side with a probability of 1/16, and a bootstrap of as few rows is overconfident."""
 
 
 class ClassEstimates(ScoreEstimates):

@@ -1,4 +1,4 @@
-"""How far up the right text is among all, ordered by similarity: reciprocal ranks and recall, with their intervals."""
+"""The rank of the right text among all texts by similarity: reciprocal ranks and recall, with their intervals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimate
 BLOCK = 512
 """Rows that are compared with all texts at once."""
 GROUPS = 1000
-"""More rows are drawn in so many groups by the bootstrap."""
+"""The number of groups in which the bootstrap draws more rows."""
 LOW, HASH = 0xFFFFFFFF, 0x7FFFFFFF
 """Masks: the bits of a label that hold the second text's hash, and the bits of it that a first text's hash has."""
 

@@ -1,5 +1,5 @@
-"""How sure the scores of several predicted numbers a row are, and whether one model is better than another on the same
-rows.
+"""Confidence intervals of the scores of several predicted numbers a row, and of one model's lead over another on the
+same rows.
 
 Columns have units of their own, so the means over columns are those of scores without a unit: R² and Spearman's
 correlation.

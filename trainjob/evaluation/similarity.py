@@ -1,4 +1,4 @@
-"""How well the cosines of pairs of texts agree with their scores, and whether one embedder is better than another."""
+"""The agreement of the cosines of pairs of texts with their scores, and the lead of one embedder over another."""
 
 from dataclasses import dataclass
 from typing import ClassVar

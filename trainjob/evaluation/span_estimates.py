@@ -1,4 +1,4 @@
-"""How sure the scores of found spans are, and whether one model is better than another on the same texts.
+"""Confidence intervals of the scores of found spans, and of one model's lead over another on the same texts.
 
 A found span is right if its start, end and type are those of a true one. For the partial scores, a span of the right
 type that overlaps a true one, and is not right, counts half; each true span counts once.

@@ -24,7 +24,7 @@ LABEL_METRICS: dict[str, Direction] = {"validation_micro_f1": "max", "validation
 """Metrics of rows with several labels alone."""
 SCORES = ("trainjob.evaluation.scores.classes:ClassificationScores",)
 SCORES_OF_LABELS = (*SCORES, "trainjob.evaluation.scores.labels:LabelsScores")
-"""With those of rows with several labels."""
+"""The scores of rows with one class, and of rows with several labels."""
 _FINE_TUNING_RATE = 1e-4
 """At 1e-3, pretrained weights lose much of their knowledge."""
 _HEAD_RATE = 1e-1

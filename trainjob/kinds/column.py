@@ -10,9 +10,9 @@ from trainjob.data.read.labels import canonical
 from trainjob.kinds.inputs.column_types import SHARE, Found
 
 WORDS_OF_TEXT, WORDS_OF_TITLE = 3, 2
-"""A column whose cells have so many words on average holds texts, or titles if most of them are different."""
+"""The fewest words of a cell, on average, in a column of texts, and in one of titles, most of which are different."""
 MAX_CLASSES = 50
-"""A label that is picked by its values has at most so many."""
+"""Most different values of a column that is proposed as the label because of its values."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Column:
 
     @property
     def has_few(self) -> bool:
-        """Whether its cells have so few different values that these may be the classes of a label."""
+        """Whether its cells have few enough different values to be the classes of a label."""
         return not self.is_text and 2 <= (self.classes or 0) <= MAX_CLASSES
 
     @property

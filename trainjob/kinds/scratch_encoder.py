@@ -15,7 +15,7 @@ def scratch_config(
     ends: tuple[int | None, int | None],
     **settings: Any,
 ) -> ModernBertConfig:
-    """The configuration of a network on `encoder`, for a `vocabulary` of so many tokens.
+    """The configuration of a network on `encoder`, for a `vocabulary` of this many tokens.
 
     `padding` is the token that pads texts, and `ends` are those before and after each text.
     """

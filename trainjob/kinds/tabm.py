@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def build_tabm(settings: "Settings", dropout: float, table: TableInput, width: int) -> TabM:
-    """A new network with so many outputs of each member: [n, members, width] of numbers and categories as
-    `TableInput.batch` has them."""
+    """A new network that computes `width` outputs with each member, [n, members, width], from the numbers and
+    categories of `TableInput.batch`."""
     network = TabM.make(
         n_num_features=len(table.levels),
         cat_cardinalities=table.cardinalities,

@@ -75,7 +75,7 @@ class Target(Protocol):
 
     @property
     def problem_type(self) -> str:
-        """What the outputs of its baselines are, as in transformers: those of a softmax, or of sigmoids."""
+        """The type of its baselines' outputs, in transformers' words: those of a softmax, or of sigmoids."""
         return "single_label_classification"
 
     def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
@@ -90,8 +90,8 @@ class Target(Protocol):
 
     @property
     def least_together(self) -> int:
-        """The fewest rows of a stratum that are to be in a batch, or on a side of the split, if one is there: 2 for a
-        target that compares them with each other."""
+        """The fewest rows of a stratum in a batch, or on a side of the split, that has any of them: 2 for a target that
+        compares them with each other."""
         return 1
 
     def why_not_scored(self, labels: "np.ndarray | None", metric: str | None = None) -> str | None:
@@ -100,7 +100,7 @@ class Target(Protocol):
         return None
 
     def label_bytes(self, labels: "np.ndarray | None", rows: int) -> bytes:
-        """The labels of so many rows for the digest by which a run recognizes its data."""
+        """The bytes of the labels of `rows` rows, for the digest by which a run recognizes its data."""
         ...
 
     def profile(self) -> dict[str, Any]:

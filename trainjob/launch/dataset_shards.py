@@ -1,4 +1,4 @@
-"""How Ray Data's datasets are divided among the workers."""
+"""The division of Ray Data's datasets among the workers."""
 
 from copy import deepcopy
 from typing import Any

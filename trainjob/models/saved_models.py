@@ -81,7 +81,7 @@ def _generates(preprocessor: Preprocessor) -> bool:
 def _model_in(
     folder: Path, preprocessor: Preprocessor | None, only_to_answer: bool = False
 ) -> tuple[Any, Preprocessor]:
-    with _damage_reported(folder):
+    with _refuse_damaged(folder):
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} is not a trainjob model: it has no config.json")
         model_type = json.loads((folder / "config.json").read_bytes())["model_type"]
@@ -98,7 +98,7 @@ def _model_in(
 
 
 def _language_model_in(folder: Path, preprocessor: Preprocessor) -> tuple[Any, Preprocessor]:
-    with _damage_reported(folder):
+    with _refuse_damaged(folder):
         return _saved(folder, preprocessor).eval(), preprocessor
 
 
@@ -109,7 +109,7 @@ def _saved(folder: Path, preprocessor: Preprocessor, only_to_answer: bool = Fals
 
 
 @contextmanager
-def _damage_reported(folder: Path) -> Generator[None]:
+def _refuse_damaged(folder: Path) -> Generator[None]:
     """Within the block, an error of loading becomes a UserError that names the damaged model."""
     try:
         yield

@@ -71,7 +71,7 @@ class Traced:
         return Shard(0, self.spec.workers.count, self.spec.training.batch_size, 0).own_rows
 
     def memory(self, rows: int) -> Memory:
-        """The memory of a worker with so many rows of each batch. Raises UserError if the model cannot be built,
+        """The memory of a worker with this many rows of each batch. Raises UserError if the model cannot be built,
         NotTraceable if the network cannot be traced."""
         whole, needed, parts = self._trace(rows, as_shard=False)
         shards = self._shards(needed)

@@ -21,7 +21,7 @@ from trainjob.schema.base import StrictModel
 from trainjob.worker.step_plan import StepPlan
 
 SAMPLE_ROWS, SAMPLE_BYTES = 20_000, 64 * 2**20
-"""Training rows that are prepared at most, and about so many bytes of them."""
+"""The most training rows, and about the most bytes of them, that are prepared."""
 
 
 class Steps(StrictModel):
@@ -112,7 +112,7 @@ def steps_of(spec: TrainJobSpec, fitted: Fitted, examples: Examples, read: int) 
 
 def make_plan(job: TrainJob, found: CheckedData, capacity: int | None, threads: int | None = None) -> Plan:
     """The plan of a job with this data. `capacity` is the memory of a worker's GPU in bytes, if it is known. With
-    `threads`, steps are measured, each worker with so many CPU threads. Raises UserError if the model cannot be
+    `threads`, steps are measured, each worker with this many CPU threads. Raises UserError if the model cannot be
     built."""
     fitted, spec = found.fitted, found.spec
     plan = Plan(

@@ -30,7 +30,7 @@ class BetterBaseline(NamedTuple):
 
     name: str
     is_clear: bool
-    """Whether the difference is clear, and not within what chance does to so few rows."""
+    """Whether the difference is clear, and not explained by chance on so few rows."""
     sentence: str
 
     @property

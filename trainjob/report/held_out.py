@@ -73,7 +73,7 @@ def _read(run: Contents, folder: Folder, set_name: str, file: str) -> HeldOut | 
     scores, path = run.evaluation.get(set_name), f"{PREDICTIONS}/{file}.parquet"
     if run.summary is None or scores is None or not folder.exists(path):
         return None
-    with _sound(folder, path):
+    with _refuse_damaged(folder, path):
         more = PROBABILITIES if len(scores.classes) == 2 else ()
         table = read_predictions(folder, file, [*scores.kept, *more])
     if missing := [column for column in scores.kept if column not in table.column_names]:
@@ -84,12 +84,12 @@ def _read(run: Contents, folder: Folder, set_name: str, file: str) -> HeldOut | 
 def read_whole_rows(folder: Folder, rows: np.ndarray) -> pa.Table:
     """All columns of the rows with these numbers, int64 [m], of the file that `read_held_out` reads, in its order.
     Raises UserError if the file is damaged."""
-    with _sound(folder, f"{PREDICTIONS}/{MODEL}.parquet"):
+    with _refuse_damaged(folder, f"{PREDICTIONS}/{MODEL}.parquet"):
         return read_predictions(folder, MODEL, rows=rows)
 
 
 @contextmanager
-def _sound(folder: Folder, path: str) -> Generator[None]:
+def _refuse_damaged(folder: Folder, path: str) -> Generator[None]:
     """Turns what Arrow raises over a damaged file into a UserError."""
     try:
         yield

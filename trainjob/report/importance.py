@@ -1,4 +1,4 @@
-"""How much a run's model relies on each column of a table: a table and a picture."""
+"""The report's section on how much a run's model relies on each column of a table."""
 
 from dataclasses import dataclass
 

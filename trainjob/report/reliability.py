@@ -44,7 +44,7 @@ def _sentences(found: Calibration, set_name: str, rows: int) -> list[str]:
         if found.bias
         else f"{average}; chance explains the difference.",
         f"The expected calibration error (ECE) is {percent(found.error)}, over {BINS} bins of equal width. If every "
-        f"probability were true, chance alone would make about {percent(found.error_by_chance)} on so many rows.",
+        f"probability were true, chance alone would make about {percent(found.error_by_chance)} on this many rows.",
     ]
 
 

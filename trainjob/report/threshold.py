@@ -42,7 +42,7 @@ class ThresholdView:
 
 @dataclass(frozen=True)
 class Binary:
-    """The rows of a set of two classes, of which the second is the positive one."""
+    """The rows of a set with two classes; the second one is positive."""
 
     set_name: str
     classes: list[str]

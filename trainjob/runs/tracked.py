@@ -31,7 +31,7 @@ _FILE = TypeAdapter(dict[str, Tracked])
 
 
 def read_tracked(run: Folder) -> dict[str, Tracked]:
-    """By the tracker's name. Raises UserError for a damaged file."""
+    """The records of each tracker, by its name. Raises UserError for a damaged file."""
     if not run.exists(TRACKING):
         return {}
     with refuse_damaged(run, TRACKING):

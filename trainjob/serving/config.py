@@ -36,7 +36,7 @@ class Served(BaseModel):
 
 
 def serve_config(served: Served, cpus: int, gpus: int) -> dict[str, Any]:
-    """The file that Ray Serve is deployed from on a cluster: one replica with so many CPUs and GPUs."""
+    """The file that Ray Serve is deployed from on a cluster: one replica with this many CPUs and GPUs."""
     return {
         "proxy_location": "EveryNode",
         "http_options": {

@@ -26,15 +26,15 @@ _TYPES: dict[Any, str] = {
 
 
 def listed(problems: Iterable[str]) -> str:
-    """The first ones, one in a line."""
+    """The first problems, one a line."""
     lines = list(problems)
     more = len(lines) - MAX_PROBLEMS
     return "\n".join([*islice(lines, MAX_PROBLEMS), *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def of_request(error: RequestValidationError, fields: Sequence[str], example: Mapping[str, Any]) -> str:
-    """What is wrong with a request, whose fields are `fields`, without its content, which may be large. An example of
-    one where the request has another structure."""
+    """The errors of a request, which should have these fields, without its content, which may be large; with an example
+    of a request where its structure is wrong."""
     problems = error.errors()
     found = listed(f"{_place(each)}: {_problem(each, fields)}" for each in problems)
     if not any(map(_is_of_structure, problems)):
@@ -44,7 +44,7 @@ def of_request(error: RequestValidationError, fields: Sequence[str], example: Ma
 
 
 def of_row(field: str, index: int, error: UserError) -> str:
-    """What is wrong with a row of a request's list `field`."""
+    """The error about a row of a request's list `field`."""
     row = f"{field}[{index}]"
     if isinstance(error, RowError) and error.cell is not None:
         column, problem = error.cell
@@ -53,7 +53,7 @@ def of_row(field: str, index: int, error: UserError) -> str:
 
 
 def of_path(status: int, request: Request) -> str | None:
-    """What is wrong where the framework itself refuses a request."""
+    """The error about a request that the framework itself refuses."""
     if status == 400:
         return "the request: its JSON is nested too deeply, or has a number with too many digits"
     if status == 404:
@@ -70,7 +70,7 @@ def _is_of_structure(problem: Mapping[str, Any]) -> bool:
 
 
 def _place(problem: Mapping[str, Any]) -> str:
-    """The place in the request, such as rows[3].title. Where it is not JSON, `loc` has the character."""
+    """The path of an error in the request, such as rows[3].title; if the request is not JSON, the position in it."""
     path: Sequence[str | int] = problem["loc"][1:] if problem["type"] != "json_invalid" else ()
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".") or "the request"

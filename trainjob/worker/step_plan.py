@@ -1,4 +1,4 @@
-"""How many steps and validations a training has."""
+"""The numbers of steps and validations of a training."""
 
 import sys
 from dataclasses import dataclass

@@ -49,7 +49,7 @@ def test_a_table_with_a_label(tmp_path: Path) -> None:
     spec, text = proposal(tmp_path, customers(tmp_path), "--label", "churned")
     assert spec["model"] == {"tableClassifier": {"tabm": {}}}
     assert spec["dataset"] == {"train": {"uri": str(tmp_path / "customers.csv")}, "label": "churned"}
-    assert text.startswith("# train 80 rows, validation 20 rows\n# 2 classes, with so many training rows:")
+    assert text.startswith("# train 80 rows, validation 20 rows\n# 2 classes; training rows of each:")
     assert "# columns left out: id (numbers the rows)\n" in text
     assert "train: {uri: customers.csv}" in text  # relative to the file
 
@@ -320,7 +320,7 @@ def test_choices_and_separated_labels_are_several_labels(tmp_path: Path) -> None
         table = ([f"the text of row {n}", written(each)] for n, each in enumerate(chosen))
         spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["body", "tags"], table))
         assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["body"], "tags")
-        assert "3 labels, with so many training rows: a 32, b 32, c d 16" in text
+        assert "3 labels; training rows of each: a 32, b 32, c d 16" in text
 
 
 def test_rows_that_prodigy_rejects_are_left_out_and_told(tmp_path: Path) -> None:
@@ -414,4 +414,4 @@ def test_an_embedder_of_texts_with_classes_is_proposed_where_it_is_asked_for(tmp
         assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["body"], "topic")
         assert "textPair" not in spec["dataset"]
         assert "# Not read: id.\n" in text
-    assert "6 classes, with so many training rows: kind 0 " in text
+    assert "6 classes; training rows of each: kind 0 " in text

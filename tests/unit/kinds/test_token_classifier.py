@@ -310,4 +310,4 @@ def test_init_proposes_it_for_spans(data: Path) -> None:
     text = proposed(str(data / "train.jsonl"), None, [], data)
     assert "tokenClassifier" in text
     assert "label: spans" in text
-    assert "2 types, with so many spans" in text
+    assert "2 types; spans of each" in text

@@ -23,7 +23,7 @@ ATTEMPTS = 6
 TIMEOUT_SECONDS = 60.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 AHEAD = 32
-"""Questions are made for so many rounds of requests ahead."""
+"""Rounds of requests for which questions are made ahead."""
 ANSWER_TOKENS = 512
 """Enough for a class, also after a few thoughts."""
 

@@ -172,7 +172,7 @@ class BucketSampler(Sampler[np.ndarray]):
     """Row indices of one rank's shares of the batches of one epoch; the last share may be empty.
 
     The batches depend only on the seed and their size, so an epoch that begins and ends with different world sizes
-    contains each row once. With `least` above 1, rows of a stratum come in groups of so many or a few more, and are
+    contains each row once. With `least` above 1, rows of a stratum come in groups of this many or a few more, and are
     sorted by the longest of their group. A group at the end of a batch may be divided.
     """
 

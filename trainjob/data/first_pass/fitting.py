@@ -15,7 +15,7 @@ from trainjob.data.first_pass.profile import Keys, joined, set_profile
 from trainjob.data.first_pass.split import Split, hashes
 from trainjob.data.first_pass.survey import FittedOn, digest_of
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor, saved_json
-from trainjob.data.read.bad_rows import BadRows, TooFewRows, bad_rows_error, sound_rows
+from trainjob.data.read.bad_rows import BadRows, TooFewRows, bad_rows_error, valid_rows
 from trainjob.data.read.chunking import Mapper, group_parts, one_by_one
 from trainjob.data.read.counted_reading import begin_reading, counted, read_all
 from trainjob.data.read.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
@@ -183,7 +183,7 @@ def _refuse_unscored(spec: TrainJobSpec, fitted: Fitted, keys: Mapping[str, Keys
 
 
 def _advice(spec: TrainJobSpec, bad: BadRows, rows: Mapping[str, int], may_drop: bool) -> str:
-    """What to do about rows that cannot be used; `bad` are those of the training set, whose labels may be classes."""
+    """Advice on rows that cannot be used; `bad` are those of the training set, whose labels may be classes."""
     other, words = spec.model.facts.kind_for_classes, words_among(bad)
     are_classes = other and 2 * words > bad.count + rows.get("train", 0)
     return " ".join(
@@ -266,8 +266,8 @@ def usable_rows(
         if fitted.label is not None:
             rows, labels = fitted.preprocessor.target.read(rows, fitted.label, on_bad)
         if on_bad is not refuse:
-            sound = sound_rows(rows, fitted.preprocessor.input.check, on_bad)
-            rows, labels = rows.take(sound), None if labels is None else labels[sound]
+            valid = valid_rows(rows, fitted.preprocessor.input.check, on_bad)
+            rows, labels = rows.take(valid), None if labels is None else labels[valid]
         yield rows, labels
 
 

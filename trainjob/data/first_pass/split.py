@@ -15,11 +15,11 @@ import numpy as np
 
 Side = Literal["train", "validation"]
 MUST_GIVE = 2
-"""The number of strata of which rows are set aside in any case, where they are to be told from each other."""
+"""The fewest strata that give validation rows, where rows are compared with those of other strata."""
 
 
 def hashes(contents: Iterable[bytes], seed: int) -> np.ndarray:
-    """uint64 [n]."""
+    """The hashes of rows by their contents, uint64 [n]."""
     keyed = hashlib.blake2b(digest_size=8, key=seed.to_bytes(8, "little"))
 
     def digest(content: bytes) -> bytes:
@@ -39,7 +39,7 @@ class Split:
     """The threshold of each stratum, in the order of the target's classes; one if rows have no labels."""
 
     def is_validation(self, row_hashes: np.ndarray, strata: np.ndarray) -> np.ndarray:
-        """bool [n] of hashes uint64 [n] and strata int64 [n]."""
+        """Whether each row is a validation row, bool [n], by hashes uint64 [n] and strata int64 [n]."""
         return row_hashes <= np.array(self.thresholds, np.uint64)[strata]
 
     def sides(self, contents: list[bytes], strata: np.ndarray) -> dict[Side, np.ndarray]:
@@ -48,7 +48,7 @@ class Split:
 
 
 def sides_of(is_training: np.ndarray) -> dict[Side, np.ndarray]:
-    """Indices of the rows on each side, of bool [n]."""
+    """Indices of the rows on each side; `is_training` is bool [n]."""
     return {"train": np.flatnonzero(is_training), "validation": np.flatnonzero(~is_training)}
 
 

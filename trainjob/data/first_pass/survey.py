@@ -17,7 +17,7 @@ from trainjob.api import Dataset
 from trainjob.data.first_pass.profile import Keys, joined_labels
 from trainjob.data.first_pass.sample import Sample
 from trainjob.data.first_pass.split import Split, distinct_rows, fit_split
-from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
+from trainjob.data.read.bad_rows import BadRows, TooFewRows, valid_rows
 from trainjob.data.read.chunking import Mapper, group_parts
 from trainjob.data.read.counted_reading import counted, read_part
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart
@@ -178,11 +178,11 @@ def _scan_parts(task: tuple[list[SourcePart], int], plan: ScanPlan[T]) -> _Scann
         for rows in read_part(part, plan.columns, unreadable.add):
             rows, own = reader.read(rows, bad.add)
             if plan.check is not None:
-                sound = sound_rows(rows, plan.check, bad.add)
-                rows = rows.take(sound)
+                valid = valid_rows(rows, plan.check, bad.add)
+                rows = rows.take(valid)
                 if own is not None:
-                    unusable.append(np.delete(own, sound, axis=0))
-                    own = own[sound]
+                    unusable.append(np.delete(own, valid, axis=0))
+                    own = own[valid]
             scanned = plan.scan(rows)
             sample.add(scanned.hashes, scanned.item)
             labels.append(own)

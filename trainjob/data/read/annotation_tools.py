@@ -110,7 +110,7 @@ def _is_task(row: dict[str, Any]) -> bool:
 
 
 def _row_of_task(task: dict[str, Any], where: str) -> AnnotatedRow:
-    """Of several annotations, those that are marked as ground truth count, if any are."""
+    """The row of a task. If annotations are marked as ground truth, the others are ignored."""
     data, annotations = task["data"], task["annotations"]
     given = [each for each in annotations if not each.get("was_cancelled")]
     given = [each for each in given if each.get("ground_truth")] or given
@@ -138,7 +138,7 @@ def _answers(results: list[Any]) -> dict[str, Any]:
 
 
 def _value(found: list[dict[str, Any]]) -> Any:
-    """What a control answers: one value, `{"choices": […]}` of several choices, or the list of all its values."""
+    """The answer of a control: one value, `{"choices": […]}` of several choices, or the list of all its values."""
     values = [each["value"] for each in found]
     value, kind = values[0], str(found[0].get("type"))
     if len(values) > 1 or _OF_A_PART & value.keys():

@@ -45,14 +45,14 @@ class BadCSVRows:
         """The rows without those with a bad quote, which are reported to `on_bad`."""
         if not self._quotes.bad:
             return rows
-        sound: list[int] = []
+        valid: list[int] = []
         for index in range(len(rows.table)):
             location = rows.where(index)
             if error := self._quote_error(location, location.number or 0):
                 self._on_bad(error)
             else:
-                sound.append(index)
-        return rows.take(np.array(sound, np.int64))
+                valid.append(index)
+        return rows.take(np.array(valid, np.int64))
 
     def batches(self, file: pa.NativeFile, *options: Any) -> Iterator[pa.RecordBatch]:
         """Arrow's batches. For an invalid row that is not UTF-8, Arrow cannot call the handler: it prints a traceback,

@@ -89,13 +89,13 @@ def _line(name: str, mistake: Mistake, counted: bool) -> str:
     return f"{count}{name}{advice}: {locations}"
 
 
-def sound_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:
+def valid_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:
     """Indices of the rows that pass `check`; `on_bad` is called with the RowError of each other row."""
-    sound = _sound(rows, np.arange(len(rows.table)), check, on_bad)
-    return np.concatenate([np.empty(0, int), *sound])
+    valid = _valid(rows, np.arange(len(rows.table)), check, on_bad)
+    return np.concatenate([np.empty(0, int), *valid])
 
 
-def _sound(rows: Rows, indices: np.ndarray, check: Callable[[Rows], object], on_bad: OnBadRow) -> Iterator[np.ndarray]:
+def _valid(rows: Rows, indices: np.ndarray, check: Callable[[Rows], object], on_bad: OnBadRow) -> Iterator[np.ndarray]:
     """Those of the `indices` whose rows pass. Where not all do, they are checked in smaller groups, because a check of
     many rows at once may cost little more than that of one."""
     try:
@@ -105,7 +105,7 @@ def _sound(rows: Rows, indices: np.ndarray, check: Callable[[Rows], object], on_
             on_bad(error)
             return
         for group in np.array_split(indices, min(len(indices), _GROUPS)):
-            yield from _sound(rows, group, check, on_bad)
+            yield from _valid(rows, group, check, on_bad)
     else:
         yield indices
 

@@ -102,8 +102,8 @@ class QuoteCheck:
         return end == len(text) or text[end] in (ord(self.delimiter), *_LINE_BREAKS)
 
     def _toggles(self, text: np.ndarray) -> tuple[np.ndarray, list[tuple[int | None, int]]]:
-        """Where quoted values begin and end, int64 [m]; and of those that go on after their closing quote, the places
-        of the opening quote, None where it is before `text`, and of the closing one."""
+        """The positions where quoted values begin and end, int64 [m]; and for each value that continues after its
+        closing quote, the positions of its opening quote, None if it is before `text`, and of its closing one."""
         quotes = np.flatnonzero(text == _QUOTE)
         if not len(quotes):
             return quotes, []

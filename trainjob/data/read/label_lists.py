@@ -24,8 +24,8 @@ JoinColumns = Callable[[Rows, Sequence[str], OnBadRow], Rows]
 """Gives rows the column LABELS, made of a column for each label. Calls `on_bad` for each row that it leaves out."""
 SEPARATOR = "|"
 Notation = Literal["list", "choices", "separated", "plain"]
-"""How a cell holds labels: in a list, or an object with a 0 or 1 for each; in Label Studio's object of several choices,
-beside which a single one is plain; separated by `|`; or as one label."""
+"""The notation of labels in a cell: a list, or an object with a 0 or 1 for each; Label Studio's object of choices,
+where a single choice is plain text; labels separated by `|`; or one label."""
 ON, OFF = ("1", "true", "yes"), ("0", "false", "no")
 _LONGEST = 60
 _CHOICES = "choices"

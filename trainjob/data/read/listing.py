@@ -23,7 +23,7 @@ class File:
     """Relative to the folder that was listed."""
     size: int
     changed: datetime | None
-    """When it was last written; None if unknown."""
+    """The time of the last write; None if unknown."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def listed_numbers(rows: Rows, column: str) -> np.ndarray:
 
 
 def words_among(bad: BadRows) -> int:
-    """How many of the rows have a label that is not a number."""
+    """The number of rows whose label is not a number."""
     return sum(mistake.rows for name, mistake in bad.mistakes.items() if name.endswith(_NOT_A_NUMBER))
 
 

@@ -63,7 +63,7 @@ class Decompressed(pa.CompressedInputStream):
 
     @property
     def bytes_read(self) -> int:
-        """How many compressed bytes have been read."""
+        """The number of compressed bytes that were read."""
         return self._counting.bytes_read
 
 

@@ -92,18 +92,18 @@ class Picture:
 
     @property
     def marks(self) -> int:
-        """The channels, with the bits ALPHA, TURNED and FRAMES for what else is to be told of the image."""
+        """The channels, with the bits ALPHA, TURNED and FRAMES for other properties that users are told of."""
         return self.channels | ALPHA * self.has_alpha | TURNED * (self.turn is not None) | FRAMES * self.has_frames
 
     def decoded(self, channels: int) -> Image.Image:
         """The image in grey (1) or RGB (3). Raises DataError for one that is damaged."""
-        with _sound(self.where):
+        with _refuse_damaged(self.where):
             return self.in_8_bits().convert("L" if channels == 1 else "RGB")
 
     def resized(self, channels: int, size: tuple[int, int], scaled: bool) -> Image.Image:
         """The image in grey (1) or RGB (3), resized to this width and height. If `scaled`, a JPEG file is decoded at
         the smallest of its own scales (1, 1/2, 1/4, 1/8) that has them. Raises DataError for one that is damaged."""
-        with _sound(self.where):
+        with _refuse_damaged(self.where):
             draft = self.image.draft(self.image.mode, self._turned(size)) if scaled else None
             if draft is None:
                 image = self.decoded(channels)
@@ -115,7 +115,7 @@ class Picture:
     def in_8_bits(self) -> Image.Image:
         """The image upright, without transparency, with at most 8 bits a channel. Reads no pixels if nothing has to
         change. Raises DataError for a damaged image."""
-        with _sound(self.where):
+        with _refuse_damaged(self.where):
             image = self._scaled() if self.image.mode in _DEEP_GREY_MODES else self.image
             if self.as_shown and self.has_alpha:
                 image = _on_background(image)
@@ -160,7 +160,7 @@ def has_files(table: pa.Table) -> bool:
 
 
 def on_all_cores(work: Callable[[Any, str], _Found], table: pa.Table, where: Callable[[int], str]) -> list[_Found]:
-    """What `work` returns for each of the `images_of` a table and its place, in order; files are shared among threads.
+    """Calls `work` with each image of a table and its location, in threads if they are files; the results are in order.
     Raises the exception of the first image for which there is one."""
     images = images_of(table)
     places = map(where, range(len(table)))
@@ -202,7 +202,7 @@ def opened(data: bytes | np.ndarray, where: str, as_shown: bool = True) -> Pictu
         if is_pointer(data):
             kind = f"{POINTER}; {POINTER_ADVICE}"
             raise RowError(f"{where} is {kind}", where, kind) from None
-        raise _unsound(where, error) from None
+        raise _damaged_image(where, error) from None
     if image.width * image.height > MAX_PIXELS:
         raise too_large(where)
     if image.mode not in _GREY_MODES + _COLOUR_MODES:
@@ -212,16 +212,16 @@ def opened(data: bytes | np.ndarray, where: str, as_shown: bool = True) -> Pictu
 
 
 @contextmanager
-def _sound(where: str) -> Generator[None]:
+def _refuse_damaged(where: str) -> Generator[None]:
     try:
         yield
     except DataError:
         raise
     except Exception as error:
-        raise _unsound(where, error) from None
+        raise _damaged_image(where, error) from None
 
 
-def _unsound(where: str, error: Exception) -> RowError:
+def _damaged_image(where: str, error: Exception) -> RowError:
     """Pillow's readers raise whatever comes up in a file that is not an image."""
     known = f"its format is not supported (supported: {', '.join(FORMATS)})"
     found = known if isinstance(error, UnidentifiedImageError) else error

@@ -14,7 +14,7 @@ from pyarrow import csv as arrow_csv
 
 from trainjob import interrupts
 from trainjob.data.read.bad_csv_rows import BadCSVRows
-from trainjob.data.read.bad_rows import sound_rows
+from trainjob.data.read.bad_rows import valid_rows
 from trainjob.data.read.csv_injection import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.read.hub_features import Features, hub_features, item_names
 from trainjob.data.read.opening import Decompressed, open_seekable, open_stream, readable
@@ -74,8 +74,8 @@ def _text_rows(
     try:
         return Rows(as_texts(rows), rows.where)
     except RowError:
-        sound = rows.take(sound_rows(rows, as_texts, on_bad))
-        return Rows(as_texts(sound), sound.where)
+        valid = rows.take(valid_rows(rows, as_texts, on_bad))
+        return Rows(as_texts(valid), valid.where)
 
 
 def _named(lists: pa.ChunkedArray, names: Sequence[str]) -> pa.ChunkedArray:

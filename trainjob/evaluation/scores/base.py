@@ -77,7 +77,7 @@ class Scores(StrictModel, ABC):
     loss: float
 
     kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction")
-    """The columns that every version has kept of the predictions."""
+    """The columns of the stored predictions that all versions of trainjob write."""
 
     @property
     def classes(self) -> list[str]:
@@ -147,7 +147,7 @@ class Scores(StrictModel, ABC):
 
     @classmethod
     def worst(cls, predictions: "pa.Table", set_name: str) -> Worst:
-        """The worst of the predictions that are kept of the rows of a set. Raises ValueError where none are kept."""
+        """The worst of the stored predictions for the rows of a set. Raises ValueError where none are stored."""
         raise ValueError(f"{cls.__name__} keep no predictions")
 
     @classmethod
@@ -166,7 +166,7 @@ def scores_types(facts: Facts) -> list[type[Scores]]:
 
 
 def scores_type(facts: Facts, predictions: "pa.Table") -> type[Scores]:
-    """The scores of a model of this kind whose predictions are kept in this table."""
+    """The class of scores of a model of this kind whose stored predictions have these columns."""
     columns, found = set(predictions.column_names), scores_types(facts)
     there = [each for each in found if set(each.kept) <= columns]
     return max(there, key=lambda each: len(each.kept), default=found[0])

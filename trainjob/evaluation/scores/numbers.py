@@ -143,7 +143,7 @@ def number_scores(labels: np.ndarray, predicted: np.ndarray, loss_sum: float) ->
 def described(
     found: NumberEstimates, labels: np.ndarray, predicted: np.ndarray, loss_sum: float, most_points: int
 ) -> NumberScores:
-    """The scores with these estimates and at most so many points, of labels in ascending order."""
+    """The scores with these estimates and at most this many points, of labels in ascending order."""
     shown = np.unique(np.linspace(0, len(labels) - 1, most_points).astype(np.int64))
     return NumberScores(
         rows=len(labels),

@@ -30,7 +30,7 @@ class RetrievalScores(EstimatedScores):
         "For each row, all second texts of the set are ordered by their similarity to the first text. MRR is the mean "
         "of 1 / rank of the right one"
     )
-    """What the estimates are, for the report."""
+    """A description of the estimates, for the report."""
 
     rows: int
     """Number of pairs."""
@@ -144,7 +144,7 @@ class SameClassScores(RetrievalScores):
 
 
 def retrieval_scores(ranks: np.ndarray, texts: int, loss: float, closer: np.ndarray | None = None) -> RetrievalScores:
-    """The scores of ranks int64 [n] among so many texts; of triplets with `closer`, bool [n]. Raises Diverged if the
+    """The scores of ranks int64 [n] among this many texts; of triplets with `closer`, bool [n]. Raises Diverged if the
     loss is not finite."""
     check_finite("the loss", loss, WHEN_SCORED)
     found = RankJudge().estimates(ranks, ranks)
@@ -155,7 +155,7 @@ def retrieval_scores(ranks: np.ndarray, texts: int, loss: float, closer: np.ndar
 
 
 def same_class_scores(ranks: np.ndarray, texts: int, loss: float) -> SameClassScores:
-    """The scores of ranks int64 [n], at least one of which is not 0, among so many texts. Raises Diverged if the loss
+    """The scores of ranks int64 [n], at least one of which is not 0, among this many texts. Raises Diverged if the loss
     is not finite."""
     check_finite("the loss", loss, WHEN_SCORED)
     found = RankJudge().estimates(ranks, ranks)

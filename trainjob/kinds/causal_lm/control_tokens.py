@@ -78,13 +78,13 @@ class ControlTokens:
             )
         )
         return [
-            next(plain) if is_it else self._codes_apart(pieces, where(row))
-            for row, (pieces, is_it) in enumerate(zip(rows, is_plain, strict=True))
+            next(plain) if has_one_piece else self._codes_apart(pieces, where(row))
+            for row, (pieces, has_one_piece) in enumerate(zip(rows, is_plain, strict=True))
         ]
 
     def _are_spelled(self, tokens: Tokens) -> bool:
-        """Whether the text has each control token in so many characters, not others that the tokenizer normalizes to
-        these, such as capitals or full-width brackets."""
+        """Whether the text spells each control token exactly, not in characters that are normalized to it, such
+        as capitals or full-width brackets."""
         return all(
             tokens.text[begin:end].strip() == self._names[number].strip()
             for number, (begin, end) in zip(tokens.ids, tokens.spans, strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 from trainjob.api import CausalLM, Dataset
 from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, take_survey
-from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
+from trainjob.data.read.bad_rows import BadRows, TooFewRows, valid_rows
 from trainjob.data.read.chunking import Mapper, group_parts
 from trainjob.data.read.counted_reading import begin_reading, counted, read_part
 from trainjob.data.read.rows import Rows, SourcePart, leave_out
@@ -70,35 +70,35 @@ def fit_language_model(
     note_missing_turn_end(tokens, field)
     if layout.form == "text":
         return FittedOn(tokens, division, survey.digest(target), texts)
-    sound = _sound(tokens, train, mapped, bad)
-    if not sound.any():
+    is_valid = _valid_rows(tokens, train, mapped, bad)
+    if not is_valid.any():
         raise TooFewRows(f"{listed(dataset.train.all_uris)} has no rows that can be used")
-    usable, target = NoLabels().fit(survey.take(sound), dataset, bad)
+    usable, target = NoLabels().fit(survey.take(is_valid), dataset, bad)
     division = usable.divide(target, dataset.validation.fraction, seed)
     sample = usable.sample.items(division.is_training)
     notes = conversation_notes(usable.marks, sample, template) if template is not None else ()
     return FittedOn(tokens, division, survey.digest(target), texts, notes)
 
 
-def _sound(tokens: TokensInput, train: Sequence[SourcePart], mapped: Mapper, bad: BadRows) -> np.ndarray:
+def _valid_rows(tokens: TokensInput, train: Sequence[SourcePart], mapped: Mapper, bad: BadRows) -> np.ndarray:
     """Whether each readable row can be learned, which depends on the tokenizer, bool [n]."""
-    sound: list[np.ndarray] = []
+    is_valid: list[np.ndarray] = []
     tasks, copied = group_parts(train), replace(tokens)  # what the copy caches is not saved or sent with the other
     begin_reading([train])
     for found, others in counted(mapped(partial(_sound_of, tokens=copied), tasks), tasks):
-        sound.append(found)
+        is_valid.append(found)
         bad.merge(others)
-    return np.concatenate(sound)
+    return np.concatenate(is_valid)
 
 
 def _sound_of(parts: list[SourcePart], tokens: TokensInput) -> tuple[np.ndarray, BadRows]:
-    bad, sound = BadRows(), [np.empty(0, bool)]
+    bad, is_valid = BadRows(), [np.empty(0, bool)]
     for part in parts:
         for rows in read_part(part, tokens.columns, leave_out):
             found = np.zeros(len(rows.table), bool)
-            found[sound_rows(rows, tokens.check, bad.add)] = True
-            sound.append(found)
-    return np.concatenate(sound), bad
+            found[valid_rows(rows, tokens.check, bad.add)] = True
+            is_valid.append(found)
+    return np.concatenate(is_valid), bad
 
 
 def _scan_texts(seed: int, layout: RowLayout, shorten: Callable[[str], str]) -> Callable[[Rows], ScannedRows[str]]:

@@ -1,4 +1,4 @@
-"""Proposes a language model for data of which nothing is known."""
+"""Proposes a language model for unknown data."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,8 +13,8 @@ _TUNED: dict[str, Any] = {"causalLM": {"pretrained": PRETRAINED, "lora": {}}}
 _COMMENT = "an adapter of a small chat model; choose a larger one if a GPU has room (`trainjob plan`)"
 
 _TOKENS_OF_A_WORD, _TOKENS_OF_A_ROW, _STEPS, _BATCH = 2, 512, 20, 32
-"""A model from scratch takes at least so many steps in an epoch, or its batches have one packed row; at most as many
-as by default."""
+"""Estimates for the batch size of a model from scratch: an epoch takes at least `_STEPS` steps, unless a batch is one
+packed row; `_BATCH` is the largest."""
 
 
 def propose(look: Look) -> Proposal:

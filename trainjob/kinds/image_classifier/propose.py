@@ -1,4 +1,4 @@
-"""Proposes an image classifier for data of which nothing is known."""
+"""Proposes an image classifier for unknown data."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from trainjob.data.read.bad_rows import sound_rows
+from trainjob.data.read.bad_rows import valid_rows
 from trainjob.data.read.image_columns import ImageColumns
 from trainjob.data.read.image_tables import EmbeddedImages, ListedImages, images_of_tables
 from trainjob.data.read.pictures import check_pictures, pictures
@@ -87,5 +87,5 @@ def _sizes(found: Iterable[SourcePart]) -> Iterator[tuple[int, int]]:
     """Width and height of each image that can be read."""
     for part in found:
         for rows in part.read(["image", "label"], leave_out):
-            sound = rows.take(sound_rows(rows, check_pictures, leave_out))
-            yield from (picture.size for picture in pictures(sound.table, sound.where))
+            valid = rows.take(valid_rows(rows, check_pictures, leave_out))
+            yield from (picture.size for picture in pictures(valid.table, valid.where))

@@ -1,4 +1,4 @@
-"""Proposes an image regressor for data of which nothing is known."""
+"""Proposes an image regressor for unknown data."""
 
 from dataclasses import replace
 

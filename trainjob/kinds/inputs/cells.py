@@ -117,7 +117,7 @@ def _as_days(cells: pa.Array) -> Read:
 
 
 READERS: dict[str, Callable[[pa.Array], Read]] = {"number": as_numbers, "date": as_days, "flag": as_flags}
-"""By the type of the column."""
+"""The reader of cells of each type of column."""
 
 
 def _by_value(read: Callable[[pa.Array], Read], cells: pa.Array) -> Read:

@@ -171,7 +171,7 @@ class TypeFinder:
 
     labels: LabelReader
     found: dict[str, Found]
-    """By column; others are not looked at."""
+    """The types found so far, by column; other columns are ignored."""
 
     def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray | None]:
         add_rows(self.found, rows)

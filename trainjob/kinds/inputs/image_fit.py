@@ -8,7 +8,7 @@ import numpy as np
 from trainjob.api import Dataset, ImageNetwork
 from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, LabelReader, ScannedRows, ScanPlan, nothing, take_survey
-from trainjob.data.read.bad_rows import BadRows, sound_rows
+from trainjob.data.read.bad_rows import BadRows, valid_rows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.pictures import (
     ALPHA,
@@ -76,11 +76,11 @@ def fit_images(
 
 
 def _first_size(train: Sequence[SourcePart]) -> tuple[int, int]:
-    """Width and height of the first sound image, which all others must have; 0 where there are none."""
+    """Width and height of the first valid image, which all others must have; 0 where there are none."""
     for part in train:
         for rows in part.read(COLUMNS, leave_out):
-            sound = rows.take(sound_rows(rows, check_pictures, leave_out))
-            for picture in pictures(sound.table, sound.where):
+            valid = rows.take(valid_rows(rows, check_pictures, leave_out))
+            for picture in pictures(valid.table, valid.where):
                 return picture.size
     return 0, 0
 

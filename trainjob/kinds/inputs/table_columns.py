@@ -21,7 +21,7 @@ from trainjob.kinds.look_alikes import visible
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
 BINS = 48
-"""A number is embedded piece by piece between so many quantiles of the training rows."""
+"""The number of quantiles of the training rows between which a number is embedded piecewise."""
 MAX_CATEGORIES = 1000
 """The most frequent values of a column; the others count as one."""
 _ROUNDED = re.compile(r"\d(\.\d+)?e\+\d+")
@@ -75,7 +75,7 @@ class Categories:
     missing: int
     """The number of missing cells, in the same way."""
     count: int
-    """How many numbers there are."""
+    """The number of numbers that are not missing."""
 
     @classmethod
     def fit(cls, cells: list[str | None]) -> Self:

@@ -1,4 +1,4 @@
-"""Proposes a table classifier for data of which nothing is known."""
+"""Proposes a table classifier for unknown data."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -44,7 +44,7 @@ class TableRegressor(SavedByConfig[TableConfig], Trainable[TabM]):
 
 
 def build(spec: Spec, table: TableInput, outputs: int) -> TableRegressor:
-    """A new table regressor with so many numbers for each row."""
+    """A new table regressor that predicts this many numbers for each row."""
     return TableRegressor(TableConfig(model=spec, outputs=outputs), table)
 
 

@@ -1,4 +1,4 @@
-"""Proposes a table regressor for data of which nothing is known."""
+"""Proposes a table regressor for unknown data."""
 
 from dataclasses import replace
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from trainjob.kinds.targets.number_objective import NumberObjective
 
 MAX_STRATA, ROWS_OF_STRATUM = 10, 20
-"""Rows are set aside for validation within ranges of labels with equally many rows: at most so many ranges, with at
-least so many rows each."""
+"""The most ranges of labels, and the fewest rows of each: validation rows are set aside within ranges of about equally
+many rows."""
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 FAR = 10
-"""A label is an outlier if it is so many interquartile ranges below the first quartile or above the third."""
+"""A label is an outlier if it is this many interquartile ranges below the first quartile or above the third."""
 _SAVED = ("edges", "mean", "std", "quantiles")
 REGULARIZATION = 1.0
 """The strength of the L2 penalty of ridge regression, for standardized labels."""

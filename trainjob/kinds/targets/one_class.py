@@ -185,4 +185,4 @@ def classes_in_words(classes: list[str], counts: list[int]) -> str:
     largest = sorted(classes, key=lambda name: -rows[name])
     shown = ", ".join(f"{name} {rows[name]:,}" for name in largest[:SHOWN_CLASSES])
     more = f" and {len(largest) - SHOWN_CLASSES:,} more" if len(largest) > SHOWN_CLASSES else ""
-    return f"{len(largest):,} classes, with so many training rows: {shown}{more}"
+    return f"{len(largest):,} classes; training rows of each: {shown}{more}"

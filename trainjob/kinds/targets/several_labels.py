@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_LABELS = 1000
 MAX_COMBINATIONS, ROWS_OF_COMBINATION = 1000, 20
-"""The combinations of labels that are a stratum each: at most so many, with at least so many rows each."""
+"""The most combinations of labels that are strata, and the fewest rows of such a combination."""
 USUAL_THRESHOLD = 0.5
 SHOWN_LABELS, SHOWN_IN_ERRORS = 20, 10
 
@@ -85,7 +85,7 @@ class SeveralLabels(Target):
         mean = sum(self.counts) / max(self.rows, 1)
         return (
             f"several labels a row, {mean:.2g} on average; {self.without:,} training rows have none. "
-            f"{len(largest):,} labels, with so many training rows: {shown}{more}"
+            f"{len(largest):,} labels; training rows of each: {shown}{more}"
         )
 
     def completed(self, labels: np.ndarray) -> Self:

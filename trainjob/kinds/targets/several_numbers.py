@@ -81,7 +81,7 @@ class SeveralNumbers(Target):
     names: list[str]
     """The columns, in the order of the outputs."""
     columns: list[Number]
-    """By column."""
+    """The columns of numbers, in the order of the outputs."""
 
     @property
     def width(self) -> int:
@@ -93,7 +93,7 @@ class SeveralNumbers(Target):
 
     @property
     def mean(self) -> np.ndarray:
-        """Of each column's training labels, float64 [L]."""
+        """The mean of each column's training labels, float64 [L]."""
         return np.array([each.mean for each in self.columns])
 
     @property

@@ -1,4 +1,4 @@
-"""What the targets of embedders have in common: the answer to a text is its vector."""
+"""The base class of the targets of embedders, whose answer to a text is its vector."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Vectors(Target):
-    """Answers with vectors of so many dimensions."""
+    """Answers each text with a vector of `dimensions` numbers."""
 
     dimensions: int
 

@@ -1,4 +1,4 @@
-"""Proposes a text classifier for data of which nothing is known."""
+"""Proposes a text classifier for unknown data."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Proposes a text embedder for data of which nothing is known."""
+"""Proposes a text embedder for unknown data."""
 
 from typing import Any
 

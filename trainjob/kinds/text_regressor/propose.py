@@ -1,4 +1,4 @@
-"""Proposes a text regressor for data of which nothing is known."""
+"""Proposes a text regressor for unknown data."""
 
 from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
 from trainjob.kinds.text_classifier.propose import other_kind, text_fields

@@ -1,4 +1,4 @@
-"""Proposes a token classifier for data of which nothing is known."""
+"""Proposes a token classifier for unknown data."""
 
 import pyarrow as pa
 
