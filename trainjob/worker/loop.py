@@ -144,7 +144,7 @@ class Trainer:
         self.state.step += 1
         self.checkpointer.poll()
         self.stopped = self._notices.should_stop() and not self._is_over
-        self._do(self._due(), learning_rate)
+        self._perform(self._due(), learning_rate)
 
     def _weight_over_ranks(self, group: list[Batch]) -> torch.Tensor:
         """The weight of the batches, summed over all ranks: float32 []. The same all-reduce carries the stop notices,
@@ -194,7 +194,7 @@ class Trainer:
     # -- after a step ------------------------------------------------------------------------------------------------
 
     def _due(self) -> DueAfterStep:
-        """The actions that are due after this step. At the end of an epoch, `fit` validates, which also saves a
+        """The actions that are due after this step. At the end of an epoch, `train` validates, which also saves a
         checkpoint."""
         step, ends = self.state.step, self._ends_epoch
         validation = not ends and self._is_multiple(self.spec.training.validate_every_steps)
@@ -205,7 +205,7 @@ class Trainer:
     def _is_multiple(self, every: int | None) -> bool:
         return every is not None and self.state.step % every == 0
 
-    def _do(self, due: DueAfterStep, learning_rate: float) -> None:
+    def _perform(self, due: DueAfterStep, learning_rate: float) -> None:
         if due.record:
             self._record_step(learning_rate)
         else:

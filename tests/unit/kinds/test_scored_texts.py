@@ -137,7 +137,7 @@ def test_a_score_far_from_all_others_is_told(data: Path, tmp_path: Path) -> None
 def test_a_metric_of_other_pairs_is_refused(data: Path) -> None:
     spec = TrainJobSpec.model_validate(spec_of(data) | {"checkpoints": {"metric": "validation_mrr"}})
     target = fit(spec).preprocessor.target
-    with pytest.raises(UserError, match="validation_mrr is not computed of pairs with scores; choose one of"):
+    with pytest.raises(UserError, match="validation_mrr is not computed for pairs with scores; choose one of"):
         target.objective(spec, torch.nn.Identity())
 
 

@@ -45,10 +45,10 @@ class Vectors(Target):
 
 
 def check_metric(spec: TrainJobSpec | None, metrics: Iterable[str], rows: str) -> None:
-    """Raises UserError where checkpoints are chosen by a metric that is not computed of such `rows`, a noun."""
+    """Raises UserError where checkpoints are chosen by a metric that is not computed for such `rows`, a noun."""
     if spec is not None and (metric := spec.checkpoints.metric) not in metrics:
         named = ", ".join(metrics)
-        raise UserError(f"spec.checkpoints.metric: {metric} is not computed of {rows}; choose one of {named}")
+        raise UserError(f"spec.checkpoints.metric: {metric} is not computed for {rows}; choose one of {named}")
 
 
 def rows_with_texts(rows: Rows, groups: Sequence[Sequence[str]], on_bad: OnBadRow) -> tuple[Rows, list[list[str]]]:
