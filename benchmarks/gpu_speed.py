@@ -73,8 +73,8 @@ def trainjobs(case: Case) -> float:
     clock = Clock(case)
 
     class Timed(Trainer):
-        def _do(self, due: DueAfterStep, learning_rate: float) -> None:
-            super()._do(due, learning_rate)
+        def _perform(self, due: DueAfterStep, learning_rate: float) -> None:
+            super()._perform(due, learning_rate)
             clock.step(self.state.step)
 
     with tempfile.TemporaryDirectory() as folder:

@@ -76,7 +76,9 @@ class Predictor:
         """The probability of each class for each row, float32 [n, C]; after a binary cross-entropy loss they are
         those of C independent decisions and need not sum to 1. Raises UserError for a model without classes."""
         if not self.classes:
-            raise UserError(f"{KINDS[self.preprocessor.kind].a_noun} predicts no classes, so there are no probabilities")
+            raise UserError(
+                f"{KINDS[self.preprocessor.kind].a_noun} predicts no classes, so there are no probabilities"
+            )
         return probabilities_of(self.answers(rows, batch_size), self.classes)
 
     def outputs(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> torch.Tensor:

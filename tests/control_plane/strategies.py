@@ -274,12 +274,12 @@ _whole_life = part(
 
 def _fits(path: str, spec: Document) -> bool:
     """Whether the parts that a hyperparameter lies in are there."""
-    for part in optional_parts(path):
-        parent, _, chosen = part.path.rpartition(".")
+    for outer in optional_parts(path):
+        parent, _, chosen = outer.path.rpartition(".")
         there: Any = spec
         for name in parent.split("."):
             there = there.get(name, {})
-        if not (chosen in there or (part.is_default and not there)):
+        if not (chosen in there or (outer.is_default and not there)):
             return False
     return True
 

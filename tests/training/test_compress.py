@@ -18,6 +18,7 @@ from trainjob.cli.app import app
 from trainjob.compress import measure
 from trainjob.compress.variants import VariantRequest, compress
 from trainjob.errors import TransientError, UserError
+from trainjob.models import load_model, save_model
 from trainjob.runs.contents import read_contents
 from trainjob.runs.folder import clear_results
 from trainjob.runs.lock import locked
@@ -82,7 +83,7 @@ def test_one_interface_takes_them_all(compressed: Compressed, text_set: Path) ->
 
 def test_pruning_removes_half_of_the_heads_and_channels(compressed: Compressed) -> None:
     run, _ = compressed
-    before, after = (Predictor.load(run.uri, variant=name).model.network for name in (None, "pruned-0.5"))
+    before, after = (load_model(Path(run.uri) / folder)[0].network for folder in ("model", "variants/pruned-0.5"))
     for layer in range(2):
         shapes = [
             {
@@ -100,9 +101,8 @@ def test_pruning_removes_half_of_the_heads_and_channels(compressed: Compressed) 
 
 def test_a_pruned_model_is_pruned_and_saved_like_others(compressed: Compressed, tmp_path: Path, text_set: Path) -> None:
     run, _ = compressed
+    save_model(*load_model(Path(run.uri) / "variants/pruned-0.5"), tmp_path)
     predictor = Predictor.load(run.uri, variant="pruned-0.5")
-    predictor.model.save(tmp_path)
-    predictor.preprocessor.save(tmp_path)
     rows = csv.read_csv(text_set / "test.csv")
     np.testing.assert_array_equal(Predictor.load(tmp_path).predict_proba(rows), predictor.predict_proba(rows))
 

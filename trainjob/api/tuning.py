@@ -221,7 +221,9 @@ def optional_parts(path: str) -> list[OptionalPart]:
         info = fields_of(part)[name]
         field_path = f"{field_path}.{name}"
         if info.default is None:
-            parts.append(OptionalPart(field_path, isinstance(default, OneOf) and fields_of(part)[name] is _chosen(default)))
+            parts.append(
+                OptionalPart(field_path, isinstance(default, OneOf) and fields_of(part)[name] is _chosen(default))
+            )
         default = None if depends_on_spec(info) else info.default
         part = cast("type[StrictModel]", nested_model(info.annotation))
     return parts

@@ -43,8 +43,8 @@ def save_config(module: Trainable[Any], preprocessor: Preprocessor, folder: Path
 
 def load_model(folder: Path, *, only_to_answer: bool = False) -> tuple[Any, Preprocessor]:
     """The model that `save_model` wrote, which answers each row: the module in eval mode on the CPU, and its
-    preprocessor. With `only_to_answer` it may be a module of another class that starts sooner and gives the same answers,
-    but has no methods for training and saving.
+    preprocessor. With `only_to_answer` it may be a module of another class that starts sooner and gives the same
+    answers, but has no methods for training and saving.
 
     Raises UserError if the folder holds no such model, or a damaged one.
     """

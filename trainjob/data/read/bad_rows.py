@@ -78,7 +78,10 @@ class BadRows:
 
     def lines(self, counted: bool = True) -> list[str]:
         """One line for each kind, which begins with its number of rows if `counted`."""
-        return [mistake.message if mistake.rows == 1 else _line(name, mistake, counted) for name, mistake in self.mistakes.items()]
+        return [
+            mistake.message if mistake.rows == 1 else _line(name, mistake, counted)
+            for name, mistake in self.mistakes.items()
+        ]
 
 
 def _line(name: str, mistake: Mistake, counted: bool) -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-
 @dataclass(frozen=True)
 class Vectors(Target):
     """Answers each text with a vector of `dimensions` numbers."""
