@@ -54,7 +54,7 @@ _LIFECYCLE: KubernetesObject = _POST_START | {
 }
 """Notifies the workers of a pod that is being deleted, and waits until they have saved a checkpoint and ended. The
 brackets keep the command from matching itself."""
-_READINESS: KubernetesObject = {  # KubeRay's default probe does the same, but first after 10 s and then every 5
+_READINESS: KubernetesObject = {  # like KubeRay's default, which begins after 10 s and then probes every 5 s
     "httpGet": {"path": "/api/healthz", "port": 52365},
     "initialDelaySeconds": 3,
     "periodSeconds": 1,
@@ -80,8 +80,8 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods:
     """The head pod. It runs the driver, which reads the job from `snapshot` and reports progress to the TrainJob's
     status, but no workers."""
     head, default = job.spec.head, settings.defaults.head
-    own = resources(head.cpus or default.cpus, head.memory or default.memory)
-    template = _template(job, settings, HEAD_CONTAINER, own, worker_pods=worker_pods)
+    head_resources = resources(head.cpus or default.cpus, head.memory or default.memory)
+    template = _template(job, settings, HEAD_CONTAINER, head_resources, worker_pods=worker_pods)
     template["metadata"]["annotations"][SPEC_ANNOTATION] = snapshot
     field = {"path": JOB_FILE, "fieldRef": {"fieldPath": f"metadata.annotations['{SPEC_ANNOTATION}']"}}
     template["spec"]["volumes"].append({"name": "trainjob", "downwardAPI": {"items": [field]}})
@@ -89,7 +89,7 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods:
     template["spec"]["containers"][0]["volumeMounts"].append(mount)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
-    if job.spec.model.function is None:
+    if not job.spec.model.facts.is_users_loop:
         container["lifecycle"] = _POST_START
     container["env"] = _last_of_each_name([*driver_credentials(job), *container["env"]])
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
@@ -110,7 +110,7 @@ def worker_template(
     template["metadata"]["annotations"][WORKERS_ANNOTATION] = str(workers)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
-    if job.spec.model.function is None:  # a function is not asked to save a checkpoint
+    if not job.spec.model.facts.is_users_loop:  # a function is not asked to save a checkpoint
         container["lifecycle"] = _LIFECYCLE
     if pool.capabilities:
         capabilities = _CONTAINER_SECURITY["capabilities"] | {"add": pool.capabilities}
@@ -136,8 +136,8 @@ def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
     container["command"] = ["python", "-m", "trainjob.submitter", ENTRY_POINT]
     unneeded = [variable for variable in storage_credentials(job) if variable not in job.spec.pods.env]
     container["env"] = [variable for variable in container["env"] if variable not in unneeded]
-    own = {"restartPolicy": "Never", "automountServiceAccountToken": False}
-    template["spec"] = _without_empty(template["spec"] | own)
+    runs_once = {"restartPolicy": "Never", "automountServiceAccountToken": False}
+    template["spec"] = _without_empty(template["spec"] | runs_once)
     return template
 
 
@@ -180,24 +180,22 @@ def _template(
     pool: NodePool | None = None,
     worker_pods: int = 1,
 ) -> KubernetesObject:
-    """The template that all pods share, with the node pool's labels and variables for pods on one. `worker_pods` is the
-    job's number of worker pods."""
+    """The part that all pods share. `pool` is the node pool of a worker pod, `worker_pods` the job's number of them."""
     pods, storage = job.spec.pods, job.spec.storage
     has_cpu_limits = settings.defaults.cpu_limits if pods.cpu_limits is None else pods.cpu_limits
     scratch = _scratch(pods.volume_mounts)
-    own_scratch = {"emptyDir": {"sizeLimit": multiply_quantity(settings.defaults.scratch, 1)}}
-    volumes = [*pods.volumes, *({"name": name} | own_scratch for name in scratch)]
+    empty_folder = {"emptyDir": {"sizeLimit": multiply_quantity(settings.defaults.scratch, 1)}}
+    volumes = [*pods.volumes, *({"name": name} | empty_folder for name in scratch)]
     mounts = [*pods.volume_mounts, *({"name": name, "mountPath": path} for name, path in scratch.items())]
     if storage is not None and storage.persistent_volume_claim is not None:
         claim = {"claimName": storage.persistent_volume_claim}
         volumes.append({"name": "trainjob-storage", "persistentVolumeClaim": claim})
         mounts.append({"name": "trainjob-storage", "mountPath": STORAGE_PATH})
-    own = operator_variables(pool, worker_pods)
     container: KubernetesObject = {
         "name": container_name,
         "image": pods.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "env": _last_of_each_name([*own, *storage_credentials(job), *pods.env]),
+        "env": _last_of_each_name([*operator_variables(pool, worker_pods), *storage_credentials(job), *pods.env]),
         "envFrom": pods.env_from,
         "volumeMounts": mounts,
         "resources": _with_cpu_limit(container_resources) if has_cpu_limits else container_resources,

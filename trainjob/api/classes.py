@@ -1,4 +1,4 @@
-"""The classes that `trainjob.api` offers."""
+"""The public classes of `trainjob.api`."""
 
 from trainjob.api.baselines import Baselines
 from trainjob.api.cluster import Deadlines, Pods

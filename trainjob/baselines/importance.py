@@ -20,11 +20,12 @@ from trainjob.storage import Folder
 REPEATS = 5
 MAX_ROWS, MIN_ROWS = 1000, 50
 MAX_WORK, WORK_OF_ROW = 5_000_000, 50
-"""Limit for the work of all passes, about 30 seconds of one core: a row's is that of its values and this many more."""
+"""The most work of all passes, about 30 seconds of one core; the work of a row, in addition to the number of its
+values."""
 BATCH = 256
 
 Predict = Callable[[np.ndarray], np.ndarray]
-"""Predictions [n, ...], as labels are read, of prepared rows [n, values]."""
+"""Returns predictions [n, ...], in the form of labels, for prepared rows [n, values]."""
 
 
 def importance_of_columns(run: Folder, preprocessor: Preprocessor, held: Sampled) -> Importance | None:

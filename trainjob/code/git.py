@@ -37,8 +37,7 @@ def fetch(source: Git) -> tuple[bytes, str]:
         environment = _credentials(source)
         git("init", "--quiet", "--bare", ".", folder=folder)
         git("ls-remote", "--quiet", source.url, "HEAD", folder=folder, environment=environment, seconds=ANSWER_SECONDS)
-        fetching = ["fetch", "--quiet", "--depth=1", source.url, source.ref]
-        git(*fetching, folder=folder, environment=environment, seconds=FETCH_SECONDS)
+        git("fetch", "--quiet", "--depth=1", source.url, source.ref, folder=folder, environment=environment)
         commit = git("rev-parse", "FETCH_HEAD^{commit}", folder=folder).decode().strip()
         tree = f"{commit}:{source.path}" if source.path is not None else commit
         return git("archive", "--format=tar.gz", tree, folder=folder), commit
@@ -65,7 +64,7 @@ def git(
         )
     except FileNotFoundError:
         raise UserError("git is not installed here: install it") from None
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired:  # of a command on the network, whose last argument but one is the URL
         raise TransientError(f"git {arguments[0]} got no answer within {seconds:.0f} s: {arguments[-2]}") from None
     if check and done.returncode:
         raise _error(done.stderr.decode(errors="replace").strip())

@@ -69,25 +69,25 @@ def prepare(spec: TrainJobSpec, run: Folder) -> UserCode | None:
     if spec.code is None and not spec.requirements:
         return None
     folder = run / CODE
-    version = _kept(folder)
+    version = _read_version(folder)
     if version is None or (version.code, version.requirements) != (spec.code, spec.requirements):
-        version = _keep(spec, folder)
+        version = _fetch_and_lock(spec, folder)
     return UserCode(folder, version)
 
 
-def _kept(folder: Folder) -> CodeVersion | None:
+def _read_version(folder: Folder) -> CodeVersion | None:
     if not folder.exists(VERSION):
         return None
     with refuse_damaged(folder, VERSION):
         return CodeVersion.model_validate_json(folder.read(VERSION))
 
 
-def _keep(spec: TrainJobSpec, folder: Folder) -> CodeVersion:
+def _fetch_and_lock(spec: TrainJobSpec, folder: Folder) -> CodeVersion:
     version = CodeVersion(code=spec.code, requirements=spec.requirements)
     folder.delete(VERSION)
     if spec.code is not None:
         DOING.begin("fetching the code")
-        archive, commit = _fetched(spec.code, spec.storage.endpoint if spec.storage is not None else None)
+        archive, commit = _archive_of(spec.code, spec.storage.endpoint if spec.storage is not None else None)
         folder.write(ARCHIVE, archive)
         version = version.model_copy(update={"commit": commit, "sha256": hashlib.sha256(archive).hexdigest()})
     if spec.requirements:
@@ -97,7 +97,7 @@ def _keep(spec: TrainJobSpec, folder: Folder) -> CodeVersion:
     return version
 
 
-def _fetched(code: Code, endpoint: str | None) -> tuple[bytes, str | None]:
+def _archive_of(code: Code, endpoint: str | None) -> tuple[bytes, str | None]:
     """The archive, and the commit if it is from Git."""
     if code.git is not None:
         return fetch(code.git)
@@ -127,6 +127,6 @@ def _unpacked(folder: Folder, sha256: str, cache: Path) -> Path:
         try:
             (Path(partial) / "code").rename(target)
         except OSError:
-            if not target.is_dir():  # another process was not the cause
+            if not target.is_dir():  # the reason is not that another process unpacked it first
                 raise
     return target

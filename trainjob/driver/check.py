@@ -33,7 +33,7 @@ def check_data(job: TrainJob) -> CheckedData:
     dataset, folders = with_split_folders(dataset, job.spec.storage.endpoint if job.spec.storage else None)
     spec = job.spec.model_copy(update={"dataset": dataset})
     is_split = dataset.validation.fraction is not None
-    if job.spec.model.function is None:
+    if not job.spec.model.facts.is_users_loop:
         fitted = fit(spec, folders=folders)
         return CheckedData(spec, fitted.rows, fitted, is_split)
     return CheckedData(spec, _rows_of_function(spec), None, is_split)

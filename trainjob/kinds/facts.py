@@ -11,17 +11,17 @@ Ability = Literal["tuning", "distillation", "sharding", "compression", "pruning"
 continue texts instead of predicting something for a row."""
 WHY_NOT: dict[Ability, str] = {
     "tuning": "a search compares models that trainjob trains on rows with answers",
-    "distillation": "the teacher's probabilities of the classes are what is learned from it",
+    "distillation": "a student learns its teacher's probabilities of the classes",
     "sharding": "for other kinds, each worker has a copy of the model",
-    "compression": "its smaller models answer with the logits of classes",
+    "compression": "compressed models compute the logits of classes",
     "pruning": "it removes heads and channels of a text encoder",
 }
 """Why other kinds lack an ability."""
 SCRATCH_RATE = 1e-3
 """Default learning rate of a network trained from scratch."""
-TABLES = ("csv", "jsonl", "parquet")
+TABLE_FORMATS = ("csv", "jsonl", "parquet")
 """Formats of tables."""
-TAGGED = (*TABLES, "conll")
+SPAN_FORMATS = (*TABLE_FORMATS, "conll")
 """Formats of texts with spans."""
 
 
@@ -62,12 +62,11 @@ class Facts:
     """Its fields that cannot be tuned: all trials share the prepared rows, and defaults that depend on a field are
     chosen once."""
     takes_several_labels: bool = False
-    """Whether a row may have any number of labels, each of which it has or has not: `dataset.labels` names columns of 0
-    and 1."""
+    """Whether a row may have any number of labels: `dataset.labels` then names columns of 0 and 1."""
     compares_rows: bool = False
-    """Whether the loss of a row depends on the other rows of its batch, which is then not divided into smaller ones."""
+    """Whether the loss of a row depends on the other rows of its batch, which then has no micro-batches."""
     kind_for_classes: str = ""
-    """For a kind that learns numbers: the field in `spec.model` of the one that learns classes of the same rows."""
+    """For a kind that learns numbers: the field in `spec.model` of the kind that learns classes from the same rows."""
     reads_pairs: bool = False
     """Whether a row to answer is a pair of texts where `dataset.textPair` is set."""
     is_users_loop: bool = False

@@ -1,5 +1,5 @@
-"""Attention on GPUs, by transformers' interface for it: PyTorch's ("sdpa"), but that the host never waits to see what a
-mask hides, and that the documents of packed rows are computed each by itself."""
+"""Attention on GPUs, through transformers' interface: PyTorch's ("sdpa"), except that the host never waits to inspect a
+mask, and that each document of a packed row is computed separately."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ MAX_CHANNELS = 256
 
 
 def use(network: PreTrainedModel) -> None:
-    """Takes the place of PyTorch's attention in `network`, where there is a GPU, and the network has it."""
+    """Makes `network` use this attention if there is a GPU, and if it uses PyTorch's otherwise."""
     if (torch.cuda.is_available() or is_cpu_for_gpu()) and network.config._attn_implementation == "sdpa":  # noqa: SLF001
         network.set_attn_implementation(NAME)
 
@@ -31,7 +31,7 @@ def bounds_of(starts: Tensor, length: int) -> Tensor:
 
 
 def computes_documents(network: PreTrainedModel, device: torch.device) -> bool:
-    """Whether `attend` computes the documents of packed rows each by itself here: its kernel is for 16 bits, and has
+    """Whether `attend` computes each document of a packed row separately here: its kernel is for 16 bits, and has
     neither dropout nor caps."""
     config: Any = network.config.get_text_config()
     has_dropout = network.training and getattr(config, "attention_dropout", 0.0) != 0.0

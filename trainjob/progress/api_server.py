@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 10
 Operation = dict[str, Any]
 
 
-class Refusal(Exception):
+class RequestRefused(Exception):
     """The API server refused a request: HTTP status and the server's message."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -46,7 +46,7 @@ class ApiServer:
     def patch(self, path: str, operations: Sequence[Operation], manager: str) -> bytes:
         """Applies a JSON Patch (RFC 6902) to an object as the field manager `manager`, and returns the object as JSON.
 
-        Raises Refusal, or OSError or HTTPException if the server does not answer properly.
+        Raises RequestRefused, or OSError or HTTPException if the server does not answer properly.
         """
         context = ssl.create_default_context(cafile=self.account / "ca.crt")
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # some clusters' own CAs lack extensions
@@ -61,7 +61,7 @@ class ApiServer:
             with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
                 return response.read()
         except HTTPError as error:
-            raise Refusal(error.code, _message(error)) from None
+            raise RequestRefused(error.code, _message(error)) from None
 
 
 def _message(error: HTTPError) -> str:

@@ -15,7 +15,7 @@ from trainjob.api import TrainJob
 from trainjob.api.numbers import finite
 from trainjob.api.resources import TRAIN_JOBS
 from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MAX_ENTRIES, TrainingStatus
-from trainjob.progress.api_server import ApiServer, Operation, Refusal
+from trainjob.progress.api_server import ApiServer, Operation, RequestRefused
 
 MANAGER = "trainjob-trainer"
 """Field manager of `status.training`."""
@@ -28,7 +28,8 @@ FINAL_SECONDS = 60.0
 _DECIMALS = {"percent": 1, "eta": 0}
 """Decimals of these fields; other numbers have six significant digits."""
 
-Answer = Literal["written", "gone", "refused", "away"]
+WriteResult = Literal["written", "gone", "refused", "away"]
+"""The result of writing a snapshot. After "gone", nothing can be written any more."""
 
 logger = logging.getLogger("trainjob.progress")
 
@@ -80,14 +81,14 @@ class StatusReporter:
     def _run(self) -> None:
         before, times = "written", 0
         while (status := self._take()) is not None:
-            answer = self._write(status)
-            before, times = answer, times + 1 if answer == before else 1
+            result = self._write(status)
+            before, times = result, times + 1 if result == before else 1
             closing = self._closing
-            pause = pause_after(answer, times, closing)
+            pause = pause_after(result, times, closing)
             if pause is None:
                 return
             with self._changed:
-                if answer != "written" and self._newest is None:
+                if result != "written" and self._newest is None:
                     self._newest = status
                 self._changed.wait_for(lambda closing=closing: self._closing != closing, pause)
 
@@ -98,7 +99,7 @@ class StatusReporter:
             status, self._newest = self._newest, None
             return status
 
-    def _write(self, status: TrainingStatus) -> Answer:
+    def _write(self, status: TrainingStatus) -> WriteResult:
         job = self._metadata
         # Server-side apply would ignore the UID when it writes a status.
         operations: list[Operation] = [
@@ -108,10 +109,10 @@ class StatusReporter:
         path = TRAIN_JOBS.path(job.namespace, f"{job.name}/status")
         try:
             body = self._server.patch(path, operations, MANAGER)
-        except Refusal as refusal:
-            answer = answer_of(refusal)
-            self._warn(_MESSAGES[answer].format(refusal))
-            return answer
+        except RequestRefused as refusal:
+            result = result_of(refusal)
+            self._warn(_MESSAGES[result].format(refusal))
+            return result
         except (OSError, HTTPException) as error:
             self._warn(_MESSAGES["away"].format(f"{type(error).__name__}: {error}"))
             return "away"
@@ -126,7 +127,7 @@ class StatusReporter:
             logger.warning("TrainJob %s/%s: %s", self._metadata.namespace, self._metadata.name, text)
 
 
-_MESSAGES: dict[Answer, str] = {
+_MESSAGES: dict[WriteResult, str] = {
     "gone": "it was deleted, so its status is no longer written ({})",
     "refused": (
         "status.training may not be written; check that the chart's role and policy for progress reports are "
@@ -136,7 +137,7 @@ _MESSAGES: dict[Answer, str] = {
 }
 
 
-def answer_of(refusal: Refusal) -> Answer:
+def result_of(refusal: RequestRefused) -> WriteResult:
     """Whether writing again may help after a refusal."""
     match refusal.status:
         case 404:
@@ -147,13 +148,13 @@ def answer_of(refusal: Refusal) -> Answer:
             return "away"
 
 
-def pause_after(answer: Answer, times: int, closing: bool) -> float | None:
-    """Seconds until the next write after the same answer `times` times in a row; None to stop writing."""
-    if answer == "gone":
+def pause_after(result: WriteResult, times: int, closing: bool) -> float | None:
+    """Seconds until the next write after the same result `times` times in a row; None to stop writing."""
+    if result == "gone":
         return None
     if closing:
-        return 0.0 if answer == "written" else INTERVAL_SECONDS
-    if answer == "written":
+        return 0.0 if result == "written" else INTERVAL_SECONDS
+    if result == "written":
         return INTERVAL_SECONDS
     return min(INTERVAL_SECONDS * 2 ** min(times, 10), MAX_PAUSE_SECONDS)
 
@@ -173,10 +174,12 @@ def as_json(status: TrainingStatus, at: datetime) -> dict[str, Any]:
 
 
 def _plain(value: Any, name: str = "") -> Any:
+    """The value of the field `name` without empty values, with rounded numbers, and with texts and maps cut to their
+    limits."""
     match value:
         case dict():
-            is_users = name in ("metrics", "evaluation")
-            plain = {key[:LONGEST_KEY]: _plain(item, "" if is_users else key) for key, item in value.items()}
+            has_users_names = name in ("metrics", "evaluation")
+            plain = {key[:LONGEST_KEY]: _plain(item, "" if has_users_names else key) for key, item in value.items()}
             return dict(
                 islice(((key, item) for key, item in plain.items() if item not in (None, "", {}, [])), MAX_ENTRIES)
             )

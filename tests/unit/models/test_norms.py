@@ -58,7 +58,7 @@ def test_answers_and_gradients_stay(make: Callable[[], PreTrainedModel], count: 
     for turn in range(2):
         if turn == 1:
             state = torch.get_rng_state()
-            norms.use_torchs(network)
+            norms.use_pytorch_norms(network)
             assert torch.equal(torch.get_rng_state(), state)
         network.zero_grad()
         logits = network(input_ids=TOKENS).logits
@@ -73,12 +73,12 @@ def test_answers_and_gradients_stay(make: Callable[[], PreTrainedModel], count: 
 def test_weights_without_numbers_yet_are_those_of_the_new_norm():
     with torch.device("meta"):
         network = llama()
-    norms.use_torchs(network)
+    norms.use_pytorch_norms(network)
     assert replaced(network) == 5
     assert all(weight.is_meta for weight in network.parameters())
 
 
 def test_a_norm_with_a_gate_stays():
     network = nn.Sequential(Qwen3NextRMSNormGated(8))
-    norms.use_torchs(network)
+    norms.use_pytorch_norms(network)
     assert replaced(network) == 0

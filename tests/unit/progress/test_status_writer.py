@@ -14,12 +14,12 @@ from trainjob.api.training_status import (
     Failure,
     TrainingStatus,
 )
-from trainjob.progress.api_server import Refusal
+from trainjob.progress.api_server import RequestRefused
 from trainjob.progress.status_writer import (
-    Answer,
-    answer_of,
+    WriteResult,
     as_json,
     pause_after,
+    result_of,
     retries_in,
 )
 
@@ -109,8 +109,8 @@ def test_any_text_can_be_sent(text: str):
         (503, "away"),
     ],
 )
-def test_what_a_refusal_means(status: int, answer: Answer):
-    assert answer_of(Refusal(status, "no")) == answer
+def test_what_a_refusal_means(status: int, answer: WriteResult):
+    assert result_of(RequestRefused(status, "no")) == answer
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_what_a_refusal_means(status: int, answer: Answer):
         ("refused", 99, True, 2),
     ],
 )
-def test_how_soon_the_next_snapshot_is_written(answer: Answer, times: int, closing: bool, pause: float | None):
+def test_how_soon_the_next_snapshot_is_written(answer: WriteResult, times: int, closing: bool, pause: float | None):
     assert pause_after(answer, times, closing) == pause
 
 

@@ -25,7 +25,7 @@ class BadCSVRows:
         self.numbers: set[int] = set()
         """Rows that Arrow skips."""
         self.refused: RowError | None = None
-        """The exception that `on_bad` raised: it could not pass through Arrow."""
+        """The exception that `on_bad` raised; exceptions cannot pass through Arrow."""
 
     def add(self, row: arrow_csv.InvalidRow) -> Literal["skip", "error"]:
         """Arrow's handler for a row whose number of values differs from the header's."""
@@ -58,7 +58,7 @@ class BadCSVRows:
         """Arrow's batches. For an invalid row that is not UTF-8, Arrow cannot call the handler: it prints a traceback,
         which is suppressed here, and raises the error that it raises without a handler."""
         with _silent():
-            batches = arrow_csv.open_csv(pa.PythonFile(_Watched(file, self._quotes), "r"), *options)
+            batches = arrow_csv.open_csv(pa.PythonFile(_CheckedStream(file, self._quotes), "r"), *options)
         while True:
             with _silent():
                 batch = next(batches, None)
@@ -74,7 +74,7 @@ class BadCSVRows:
         return RowError(f"{location}: {found.kind}{detail}", location, found.kind, found.detail)
 
 
-class _Watched(io.RawIOBase):
+class _CheckedStream(io.RawIOBase):
     """A stream that shows its bytes to a check before passing them on."""
 
     def __init__(self, stream: pa.NativeFile, check: QuoteCheck) -> None:
@@ -91,7 +91,7 @@ class _Watched(io.RawIOBase):
 
 @contextmanager
 def _silent() -> Generator[None]:
-    """Suppresses Python's output about undecodable text in places where nothing can be raised."""
+    """Suppresses Python's output about undecodable text where it cannot raise an exception."""
     hook = sys.unraisablehook
     sys.unraisablehook = lambda found: None if isinstance(found.exc_value, UnicodeDecodeError) else hook(found)
     try:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from trainjob.errors import DataError, listed
-from trainjob.kinds.facts import TABLES
+from trainjob.kinds.facts import TABLE_FORMATS
 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".zip")
 _IMAGES = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".avif", ".tif", ".tiff", ".pgm", ".ppm")
@@ -39,10 +39,10 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
     if len(kinds) == 1:
         return kinds[0]
     if kinds:
-        tables = [name for name in names if format_of(name) in TABLES]
+        tables = [name for name in names if format_of(name) in TABLE_FORMATS]
         beside_images = tables and len(kinds) == 2 and "images" in kinds
         if beside_images and all(map(is_metadata, tables)):
-            return next(kind for kind in kinds if kind in TABLES)
+            return next(kind for kind in kinds if kind in TABLE_FORMATS)
         hint = f", or name the files of one alone, such as '{uris[0].rstrip('/')}/*{PurePosixPath(names[0]).suffix}'"
         if beside_images:
             hint = f", or with `uri` the table that names the images, such as {tables[0]}"
@@ -74,4 +74,4 @@ def _is_json(name: str) -> bool:
 
 def is_metadata(name: str) -> bool:
     """Whether the file's name is that of the metadata table of an image folder on the Hugging Face hub."""
-    return format_of(name) in TABLES and PurePosixPath(name).name.lower().startswith("metadata.")
+    return format_of(name) in TABLE_FORMATS and PurePosixPath(name).name.lower().startswith("metadata.")

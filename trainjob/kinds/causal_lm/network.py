@@ -38,19 +38,19 @@ class CausalLM(Trainable[PreTrainedModel]):
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__(network)
-        norms.use_torchs(network)
+        norms.use_pytorch_norms(network)
         with quiet():
             gpu_attention.use(network)
 
     def forward(self, input_ids: Tensor, position_ids: Tensor, starts: Tensor | None = None) -> Tensor:
         """Logits [n, length, tokens], in the type in which they are computed, of tokens and their positions, both int64
-        [n, length]. Tokens attend to nothing before the last position of 0; with a cache, transformers would ignore
-        this. `starts`, int32 [n, d], from `packing.document_starts`, marks the same documents for faster attention on
-        a GPU."""
+        [n, length]. A token attends only to tokens since the last position of 0, where its document begins; with a
+        cache, transformers would ignore this. `starts`, int32 [n, d], from `packing.document_starts`, marks the same
+        documents for faster attention on a GPU."""
         inputs: dict[str, Any] = {"input_ids": input_ids, "position_ids": position_ids, "use_cache": False}
         if starts is not None and gpu_attention.computes_documents(self.network, input_ids.device):
             inputs["cu_seq_lens_q"] = gpu_attention.bounds_of(starts, input_ids.shape[1])
-            inputs["attention_mask"] = input_ids.new_zeros(1, 1, 1, 1)  # transformers makes none where it gets one of 4
+            inputs["attention_mask"] = input_ids.new_zeros(1, 1, 1, 1)  # given 4 dimensions, transformers makes none
         return master_weights.call(self, **inputs).logits
 
     def round_weights(self) -> None:
@@ -83,8 +83,8 @@ class CausalLM(Trainable[PreTrainedModel]):
 
 
 def build(spec: api.CausalLM, tokens: TokensInput, as_stored: bool = False) -> CausalLM:
-    """A new language model, as `models.build` says. Raises UserError if the pretrained decoder is missing or does not
-    fit."""
+    """A new language model, as `models.build` describes. Raises UserError if the pretrained decoder is missing or does
+    not fit."""
     network = _from_scratch(spec, tokens) if spec.decoder else _pretrained(spec, tokens, as_stored)
     set_stop_tokens(network, tokens)
     return CausalLM(network)
@@ -141,7 +141,7 @@ def _pretrained(spec: api.CausalLM, tokens: TokensInput, as_stored: bool) -> Pre
 
 
 PROBE = 8
-"""Tokens of each of two texts."""
+"""Tokens of each text of the test row."""
 
 
 @torch.inference_mode()

@@ -12,7 +12,7 @@ CHANNELS = 8
 EPSILON = 0.1
 
 
-def use_torchs(network: nn.Module) -> None:
+def use_pytorch_norms(network: nn.Module) -> None:
     """Replaces the parts of `network` that compute the same as PyTorch's RMS norm. Weights keep their names."""
     for part in [*network.modules()]:
         for name, norm in part.named_children():

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainjob.kinds.facts import SCRATCH_RATE, TABLES, Columns, Facts
+from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, Columns, Facts
 from trainjob.kinds.usage import Library, Usage, usage_of_generator
 from trainjob.schema.base import OneOf, StrictModel, refuse_conflicts
 from trainjob.schema.fields import Dropout, LayerName, PositiveInt, Pretrained
@@ -65,7 +65,7 @@ class CausalLM(OneOf):
         hub_task="text-generation",
         scores=("trainjob.evaluation.scores.tokens:LanguageScores",),
         needs_dataset=True,
-        formats=TABLES,
+        formats=TABLE_FORMATS,
         columns=Columns(
             allowed=("text", "prompt", "completion", "messages"),
             required={

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from trainjob.kinds.classifier import METRICS, SCORES, Classifier
-from trainjob.kinds.facts import TABLES, Columns, Facts
+from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
 from trainjob.kinds.table_network import TableNetwork
 from trainjob.kinds.usage import Usage, usage_of_predictor
 
@@ -17,7 +17,7 @@ class TableClassifier(TableNetwork, Classifier):
         hub_task="tabular-classification",
         scores=SCORES,
         needs_dataset=True,
-        formats=TABLES,
+        formats=TABLE_FORMATS,
         columns=Columns(
             allowed=("features", "columns", "label"),
             required={("label",): "is required by model.tableClassifier: the column that holds the label"},

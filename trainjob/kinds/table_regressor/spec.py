@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from trainjob.kinds.facts import TABLES, Columns, Facts
+from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
 from trainjob.kinds.regressor import METRICS, SCORES, Regressor
 from trainjob.kinds.table_network import TableNetwork
 from trainjob.kinds.usage import Usage, usage_of_regressor
@@ -17,7 +17,7 @@ class TableRegressor(TableNetwork, Regressor):
         hub_task="tabular-regression",
         scores=SCORES,
         needs_dataset=True,
-        formats=TABLES,
+        formats=TABLE_FORMATS,
         columns=Columns(
             allowed=("features", "columns", "label", "labels"),
             required={("label", "labels"): "is required by model.tableRegressor: the column that holds the number"},

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class VectorTally(ABC):
-    """A subclass scores the vectors."""
+    """Collects vectors and labels over batches and ranks; a subclass scores them."""
 
     def __init__(self, scale: float, batch_size: int) -> None:
         self._scale, self._batch_size = scale, batch_size
@@ -36,4 +36,4 @@ class VectorTally(ABC):
 
     @abstractmethod
     def scores(self) -> RetrievalScores:
-        """They do not depend on how the rows were divided into batches and among ranks."""
+        """The scores, whatever the division of the rows into batches and among ranks."""

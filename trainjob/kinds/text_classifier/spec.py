@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from trainjob.kinds.classifier import LABEL_METRICS, METRICS, SCORES_OF_LABELS, Classifier
-from trainjob.kinds.facts import TABLES, Columns, Facts
+from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
 from trainjob.kinds.text_network import TextNetwork
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_predictor
 
@@ -18,7 +18,7 @@ class TextClassifier(TextNetwork, Classifier):
         scores=SCORES_OF_LABELS,
         takes_several_labels=True,
         needs_dataset=True,
-        formats=TABLES,
+        formats=TABLE_FORMATS,
         columns=Columns(
             allowed=("text", "textPair", "label", "labels", "cleaning"),
             required={

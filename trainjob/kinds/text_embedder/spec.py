@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from trainjob.kinds.facts import SCRATCH_RATE, TABLES, Columns, Direction, Facts
+from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, Columns, Direction, Facts
 from trainjob.kinds.text_network import Encoder
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_embedder
 from trainjob.schema.base import OneOf
@@ -50,7 +50,7 @@ class TextEmbedder(OneOf):
             "trainjob.evaluation.scores.similarity:SimilarityScores",
         ),
         needs_dataset=True,
-        formats=TABLES,
+        formats=TABLE_FORMATS,
         columns=Columns(
             allowed=("text", "textPair", "textNegative", "label", "cleaning"),
             required={

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from trainjob.kinds.facts import TABLES, Columns, Facts
+from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
 from trainjob.kinds.regressor import METRICS, SCORES, Regressor
 from trainjob.kinds.text_network import NOT_TUNED, TextNetwork
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Usage, usage_of_regressor
@@ -17,7 +17,7 @@ class TextRegressor(TextNetwork, Regressor):
         hub_task="text-classification",
         scores=SCORES,
         needs_dataset=True,
-        formats=TABLES,
+        formats=TABLE_FORMATS,
         columns=Columns(
             allowed=("text", "textPair", "label", "labels", "cleaning"),
             required={

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from trainjob.kinds.facts import SCRATCH_RATE, TAGGED, Columns, Direction, Facts
+from trainjob.kinds.facts import SCRATCH_RATE, SPAN_FORMATS, Columns, Direction, Facts
 from trainjob.kinds.text_network import NOT_TUNED, TextNetwork
 from trainjob.kinds.usage import Library, Usage, usage_of_predictor
 
@@ -31,7 +31,7 @@ class TokenClassifier(TextNetwork):
         hub_task="token-classification",
         scores=("trainjob.evaluation.scores.spans:SpanScores",),
         needs_dataset=True,
-        formats=TAGGED,
+        formats=SPAN_FORMATS,
         columns=Columns(
             allowed=("text", "label"),
             required={
