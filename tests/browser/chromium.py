@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver.support.wait import WebDriverWait
 
 FLAGS = (
     "--headless",
@@ -20,6 +21,16 @@ FLAGS = (
     "--disable-sync",
 )
 PROBE = (Path(__file__).parent / "probe.js").read_text()
+SECONDS = 60
+ASK = """
+const areas = [...document.querySelectorAll("textarea")];
+areas.forEach((area, index) => { area.value = arguments[0][index]; });
+document.querySelector("button").click();
+"""
+LINES = """
+if (document.querySelector("button").disabled) return null;
+return [...document.querySelectorAll("#answer tr")].map(row => [...row.cells].map(cell => cell.textContent));
+"""
 
 
 class Browser:
@@ -36,6 +47,18 @@ class Browser:
     def faults(self) -> list[str]:
         """Describes each part of the open page that cannot be read, in one sentence each."""
         return self._driver.execute_script(PROBE)
+
+    def visit(self, address: str) -> None:
+        self._driver.get(address)
+
+    def text_of(self, name: str) -> str:
+        """The text of the open page's element with this id."""
+        return self._driver.execute_script("return document.getElementById(arguments[0]).textContent", name)
+
+    def ask(self, *cells: str) -> list[list[str]]:
+        """The lines of the answer to these cells on the open page of `trainjob serve`."""
+        self._driver.execute_script(ASK, cells)
+        return WebDriverWait(self._driver, SECONDS).until(lambda driver: driver.execute_script(LINES))
 
     def screenshot(self, image: Path) -> None:
         """Writes the page, whole, to the PNG file `image`."""

@@ -1,0 +1,49 @@
+"""The page of `trainjob serve` shows the model's answers."""
+
+import csv
+import json
+import shlex
+from pathlib import Path
+
+from chromium import Browser
+
+from http_servers import served
+from predictor_runs import make_run
+from trainjob.predictor import Predictor
+
+
+def test_spans_are_shown_by_their_words(chromium: Browser, tmp_path: Path) -> None:
+    rows = [(f"🎉 Ada Lovelace went to Oslo {number} times", [[2, 14, "person"]]) for number in range(40)]
+    train = tmp_path / "train.jsonl"
+    train.write_text("".join(json.dumps({"text": text, "label": spans}) + "\n" for text, spans in rows))
+    encoder = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 300}
+    spec = {
+        "model": {"tokenClassifier": {"encoder": encoder, "maxLength": 32}},
+        "dataset": {"train": {"uri": str(train)}, "text": ["text"], "label": "label"},
+    }
+    text = rows[0][0]
+    with served(Predictor.load(make_run(tmp_path / "run", spec)), "names") as server:
+        spans = server.predict({"texts": [text]}).json["predictions"][0]["spans"]
+        chromium.visit(f"http://127.0.0.1:{server.port}/")
+        shown, of_nothing = chromium.ask(text), chromium.ask("")
+    assert len(spans) > 1
+    assert shown == [[text[each["start"] : each["end"]], each["type"], f"{each['probability']:.4f}"] for each in spans]
+    assert of_nothing == [["no spans found"]]
+
+
+def test_the_command_is_one_that_a_shell_reads(chromium: Browser, tmp_path: Path) -> None:
+    train = tmp_path / "train.csv"
+    with train.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["l'âge", "name", "label"])
+        writer.writerows([number % 7, ["O'Brien", "D'Arcy"][number // 2 % 2], number % 2] for number in range(40))
+    spec = {
+        "model": {"tableClassifier": {"tabm": {}}},
+        "dataset": {"train": {"uri": str(train)}, "label": "label"},
+    }
+    predictor = Predictor.load(make_run(tmp_path / "run", spec))
+    with served(predictor, "people") as server:
+        chromium.visit(f"http://127.0.0.1:{server.port}/")
+        *_, body = shlex.split(chromium.text_of("command"))
+    assert json.loads(body) == predictor.preprocessor.input.example()
+    assert "'" in json.loads(body)["rows"][0]["name"]
