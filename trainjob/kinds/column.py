@@ -5,8 +5,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from trainjob.data.read.label_lists import OFF, ON, SEPARATOR, labels_in, notation_of
-from trainjob.data.read.labels import canonical
+from trainjob.data.read.label_lists import OFF, ON, SEPARATOR, canonical, labels_in, notation_of
 from trainjob.kinds.inputs.column_types import SHARE, Found
 
 WORDS_OF_TEXT, WORDS_OF_TITLE = 3, 2

@@ -14,6 +14,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.read.label_lists import labels_in, notation_of
 from trainjob.errors import DataError
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.kinds.targets.several_labels import SeveralLabels
 
 ENCODER = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 100}
@@ -87,6 +88,26 @@ def test_classes_with_a_bar_stay_classes_where_no_part_occurs_twice(tmp_path: Pa
     target = fit(spec_of(write_jsonl(tmp_path / "a.jsonl", 3 * ["a|b", "c"]))).preprocessor.target
     assert target.sizes() == {"classes": 2}
     assert target.classes == ["a|b", "c"]
+
+
+def test_lists_of_one_label_in_every_row_are_classes(tmp_path: Path) -> None:
+    train = write_jsonl(tmp_path / "a.jsonl", 5 * [["b"], ["a"], {"a": 1, "b": 0}])
+    test = write_jsonl(tmp_path / "b.jsonl", [["a"], "b", ["b"]])
+    fitted = fit(spec := spec_of(train, "crossEntropy", test={"uri": str(test)}))
+    target = fitted.preprocessor.target
+    assert isinstance(target, OneClass)
+    assert (target.classes, fitted.rows["train"] + fitted.rows["validation"]) == (["a", "b"], 15)
+    assert labels_of(prepare_examples(spec, fitted)["test"]).tolist() == [0, 1, 1]
+
+
+def test_rows_that_stand_between_classes_and_several_labels_are_told(tmp_path: Path) -> None:
+    fitted = fit(spec_of(write_jsonl(tmp_path / "a.jsonl", 15 * [["b"], ["a"], ["a"], []])))
+    assert fitted.profile is not None
+    assert any("no training row has more than one label, and 1" in note for note in fitted.profile.notes)
+    columns = spec_of(write_csv(tmp_path / "b.csv", "text,a,b", 10 * ["1,0", "0,1"]), labels=["a", "b"])
+    profile = fit(columns).profile
+    assert profile is not None
+    assert any("every training row has exactly one label" in note for note in profile.notes)
 
 
 def test_numbers_of_the_hugging_face_hub_have_their_names(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from data_specs import some_rows, text_spec, write_csv, write_jsonl
 
 from trainjob.data import Fitted, fit
-from trainjob.data.read.labels import canonical
+from trainjob.data.read.label_lists import canonical
 from trainjob.data.read.rows import RowLocation, Rows, refuse
 from trainjob.errors import DataError
 from trainjob.kinds.targets.class_notes import label_notes

@@ -4,9 +4,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from http_servers import served
 
 from asking import Server
+from http_servers import served
 from predictor_runs import make_run
 from tiny_sets import write_digits, write_texts
 from trainjob.predictor import Predictor

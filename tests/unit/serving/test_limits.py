@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import torch
-from http_servers import running, served
 
 from asking import Server, read_answer
 from cluster.jobs import eventually
+from http_servers import running, served
 from trainjob.predictor import Predictor
 from trainjob.serving import app, limits
 from trainjob.serving.app import build_app

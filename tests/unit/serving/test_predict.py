@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from http_servers import running, served
 from PIL import Image
 
 from asking import Answer, Server
+from http_servers import running, served
 from predictor_runs import make_run
 from tiny_image_models import save_resnet
 from trainjob.predictor import Predictor

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_servers import served
 
 from asking import Server
+from http_servers import served
 from predictor_runs import make_run
 from trainjob.predictor import Predictor
 

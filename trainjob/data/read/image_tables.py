@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.data.read.image_columns import ImageColumns, image_columns
-from trainjob.data.read.label_lists import LABELS, JoinColumns, with_lists
-from trainjob.data.read.labels import canonical
+from trainjob.data.read.label_lists import LABELS, JoinColumns, canonical, with_lists
 from trainjob.data.read.opening import open_seekable, readable
 from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import OnBadRow, ReadTable, RowLocation, Rows, SourcePart, WrappedPart, read_table, refuse

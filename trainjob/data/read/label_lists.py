@@ -3,6 +3,7 @@
 import ast
 import io
 import json
+import re
 import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -14,7 +15,6 @@ import pyarrow as pa
 
 from trainjob.api import Dataset
 from trainjob.data.read.annotation_tools import RESULT
-from trainjob.data.read.labels import canonical
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, WrappedPart, as_text, refuse
 from trainjob.errors import RowError
 
@@ -29,6 +29,8 @@ where a single choice is plain text; labels separated by `|`; or one label."""
 ON, OFF = ("1", "true", "yes"), ("0", "false", "no")
 _LONGEST = 60
 _CHOICES = "choices"
+_ZERO = re.compile(r"-?0(\.0*)?([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"(-?[1-9]\d*)\.0*")
 
 
 def label_column(dataset: Dataset) -> str | None:
@@ -67,6 +69,24 @@ def labels_in(cell: str, notation: Notation) -> list[str]:
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f'the label "{twice}" is there twice')
     return names
+
+
+def canonical(label: str) -> str:
+    """A whole number as `1`, even if it is written `1.0`, `-0.0` or `0E-9`, as in float columns of Parquet; other
+    labels are unchanged: 1.10 and 1.1 may be versions, 007 and 1e5 codes."""
+    if _ZERO.fullmatch(label):
+        return "0"
+    whole = _WHOLE.fullmatch(label)
+    return whole[1] if whole else label
+
+
+def only_label(cell: str) -> str:
+    """The label of a cell that lists one; any other cell as it is."""
+    notation = notation_of(cell)
+    with suppress(ValueError):
+        names = labels_in(cell, notation) if notation in ("list", "choices") else []
+        return names[0] if len(names) == 1 else cell
+    return cell
 
 
 def _names(value: Any) -> list[str]:

@@ -1,20 +1,18 @@
 """Converts label columns to class indices."""
 
 import difflib
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from trainjob.data.arrays import as_numpy
+from trainjob.data.read.label_lists import canonical, only_label
 from trainjob.data.read.rows import Rows, as_text
 from trainjob.errors import RowError, listed
 
 _SHOWN = 10
 _HINTED = 5
 """Wrong labels that are compared with all classes for a hint, which is slow if there are many of both."""
-_ZERO = re.compile(r"-?0(\.0*)?([eE][+-]?\d+)?")
-_WHOLE = re.compile(r"(-?[1-9]\d*)\.0*")
 
 
 def label_numbers(rows: Rows, column: str, numbers: dict[str, int]) -> np.ndarray:
@@ -29,11 +27,13 @@ def label_numbers(rows: Rows, column: str, numbers: dict[str, int]) -> np.ndarra
 
 
 def known_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
-    """The index of each row's label in `classes`, int64 [n]; -1 for empty and unknown labels."""
+    """The index of each row's label in `classes`, int64 [n]; -1 for empty and unknown labels. A list of one label is
+    that label."""
     names, indices = _encoded(rows, column)
     numbers = {name: number for number, name in enumerate(classes)}
     others = {canonical(name): number for name, number in numbers.items()}  # earlier versions have classes such as 1.0
-    return np.array([numbers.get(name, others.get(canonical(name), -1)) for name in names], np.int64)[indices]
+    found = [numbers.get(name, others.get(canonical(only_label(name)), -1)) for name in names]
+    return np.array(found, np.int64)[indices]
 
 
 def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | None = None) -> Iterator[RowError]:
@@ -51,15 +51,6 @@ def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | 
         known = f'did you mean "{close[0]}"?' if close else f"known labels are {listed(classes or [], _SHOWN)}"
         message = f'{location}: the label "{label}" does not occur in the training rows; {known}'
         yield RowError(message, location, "the label does not occur in the training rows", f'"{label}", {known}')
-
-
-def canonical(label: str) -> str:
-    """A whole number as `1`, even if it is written `1.0`, `-0.0` or `0E-9`, as in float columns of Parquet; other
-    labels are unchanged: 1.10 and 1.1 may be versions, 007 and 1e5 codes."""
-    if _ZERO.fullmatch(label):
-        return "0"
-    whole = _WHOLE.fullmatch(label)
-    return whole[1] if whole else label
 
 
 def _encoded(rows: Rows, column: str) -> tuple[list[str], np.ndarray]:

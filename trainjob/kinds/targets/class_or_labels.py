@@ -1,4 +1,5 @@
-"""Reads a column whose cells hold one class each, or, as its cells show, any number of labels."""
+"""Reads a column whose cells hold one class each, or, as its cells show, any number of labels. Lists of one label in
+every row are classes."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -83,6 +84,8 @@ class ClassOrLabels:
         cells = {name: notation_of(name) for name, number in self.numbers.items() if rows[number]}
         if not self._are_lists(cells, rows):
             return ClassLabels(self.column, numbers=self.numbers).fit(survey, dataset, bad)
+        if (only := self._only_labels()) is not None:
+            return self._fit_classes(only, survey, dataset, bad)
         if self.loss is not None:
             raise DataError(
                 f'{self.loss}: must not be crossEntropy where rows have several labels, as in column "{self.column}": '
@@ -105,6 +108,26 @@ class ClassOrLabels:
         labels = of_cell[survey.labels]
         self._check(names, labels, survey.hashes, dataset)
         return replace(survey, labels=labels, unusable=None), SeveralLabels.of(names, labels)
+
+    def _only_labels(self) -> dict[str, str] | None:
+        """The label of each cell, if every one lists exactly one."""
+        cells = {name: notation_of(name) for name in self.numbers if name not in self.problems}
+        found = self._labels_of(cells)
+        if self.given is not None or any(len(names) != 1 for names in found.values()):
+            return None
+        return {cell: name for cell, (name,) in found.items()}
+
+    def _fit_classes(
+        self, only: dict[str, str], survey: Survey[T], dataset: Dataset, bad: BadRows
+    ) -> tuple[Survey[T], OneClass]:
+        """The same as `fit`, with the label of each cell as its class."""
+        reader = ClassLabels(self.column)
+        of_cell = np.zeros(len(self.numbers), np.int64)
+        for cell, name in only.items():
+            of_cell[self.numbers[cell]] = reader.numbers.setdefault(name, len(reader.numbers))
+        assert survey.labels is not None
+        unusable = None if survey.unusable is None else of_cell[survey.unusable]
+        return reader.fit(replace(survey, labels=of_cell[survey.labels], unusable=unusable), dataset, bad)
 
     def _are_lists(self, cells: dict[str, Notation], rows: np.ndarray) -> bool:
         """Whether the cells list labels. Raises DataError where only some do."""

@@ -158,10 +158,12 @@ class SeveralLabels(Target):
                 f"{len(rare):,} of {len(self.names):,} labels have fewer than {FEW_ROWS} training rows: {listed(rare)}"
             )
         found += look_alike_notes("labels", dict(zip(self.names, self.counts, strict=True)))
-        if len(self.names) > 1 and not self.without and sum(self.counts) == self.rows:
+        if len(self.names) > 1 and sum(self.counts) == self.rows - self.without:
+            advice = "for a classifier that always gives one,"
             found.append(
-                "every training row has exactly one label: for a classifier that always gives one, write plain names "
-                "in place of lists"
+                f"no training row has more than one label, and {self.without:,} have none: {advice} leave these out"
+                if self.without
+                else f"every training row has exactly one label: {advice} write the names into one column"
             )
         return found
 
