@@ -11,11 +11,13 @@ from typing import Any
 from trainjob.api import TrainJob
 from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.api.load import trainjob_of
+from trainjob.data.read.bad_rows import bad_rows_error
 from trainjob.data.read.split_folders import SplitFiles
 from trainjob.driver.check import CheckedData, check_data
-from trainjob.errors import DataError, UserError
+from trainjob.errors import DataError, UserError, notify
 from trainjob.kinds import PACKAGES
-from trainjob.kinds.look import Look, Proposal, Unsuitable, look
+from trainjob.kinds.first_look import look, noted
+from trainjob.kinds.look import Look, Proposal, Unsuitable
 
 DROP = "onBadRows"
 
@@ -38,7 +40,11 @@ def proposed(data: str, kind: str | None, labels: Sequence[str], folder: Path) -
     except DataError:
         chosen.dataset[DROP], chosen.comments[DROP] = "drop", "leaves out the rows that cannot be used, see above"
         document = _document(chosen, sources, data)
-        checked = _checked(document, folder)
+        try:
+            checked = _checked(document, folder)
+        except DataError:
+            _tell(looked)
+            raise
     return "\n".join(_lines(document, chosen, checked)) + "\n"
 
 
@@ -49,16 +55,28 @@ def _chosen(looked: Look, kind: str | None) -> Proposal:
         raise UserError(f"--kind {kind}: must be one of {', '.join(makers)}")
     proposals: list[Proposal] = []
     problems: dict[str, str] = {}
-    for name, module in makers.items():
-        if kind in (None, name):
-            try:
-                proposals.append(import_module(module).propose(looked))
-            except Unsuitable as error:
-                problems[name] = str(error)
+    with noted():  # some read the rows again
+        for name, module in makers.items():
+            if kind in (None, name):
+                try:
+                    proposals.append(import_module(module).propose(looked))
+                except Unsuitable as error:
+                    problems[name] = str(error)
     if not proposals:
         reasons = "\n".join(f"  {name}: {problem}" for name, problem in problems.items())
+        _tell(looked)
+        if looked.bad.count:
+            raise bad_rows_error({"": looked.bad}, {}, f"No kind of model fits the other rows:\n{reasons}")
         raise UserError(f"{looked.uri}: no kind of model fits as it is\n{reasons}")
-    return max(proposals, key=lambda each: each.fit)
+    chosen = max(proposals, key=lambda each: each.fit)
+    chosen.notes = [*looked.notes, *chosen.notes]
+    return chosen
+
+
+def _tell(looked: Look) -> None:
+    """Gives a Notice of each oddity of data for which nothing is proposed."""
+    for note in looked.notes:
+        notify(note)
 
 
 def _labels(chosen: Proposal) -> set[str]:

@@ -2,27 +2,18 @@
 `propose` in the kind's folder."""
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from trainjob.api import Dataset, Source
+from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
-from trainjob.data.read.json_lines import JSONLinesFile
-from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import SourcePart, check_columns, is_bytes, leave_out
-from trainjob.data.read.source import parts
-from trainjob.data.read.split_folders import with_split_folders
-from trainjob.data.read.table_schema import table_schema
-from trainjob.errors import DataError, Notice, UserError
+from trainjob.data.read.rows import SourcePart, check_columns, is_bytes
+from trainjob.errors import UserError
 from trainjob.kinds.column import Column
-from trainjob.kinds.inputs.cells import as_categories, cells_of, read_cells
 
-LOOKED_AT = 20_000
-"""Rows that are read, at most."""
 _SURE_NAMES_OF_LABELS = ("label", "labels", "target")
 _NAMES_OF_LABELS = (
     *(*_SURE_NAMES_OF_LABELS, "class", "classname", "category", "y", "tag", "outcome", "sentiment", "intent"),
@@ -56,6 +47,10 @@ class Look:
     """The columns of a table without those of `nested`; empty for images."""
     nested: dict[str, pa.DataType] = field(default_factory=dict[str, pa.DataType])
     """The columns that hold lists, objects and bytes."""
+    notes: list[str] = field(default_factory=list[str])
+    """Sentences about oddities of the data."""
+    bad: BadRows = field(default_factory=BadRows)
+    """The rows of a table that cannot be read."""
 
     @property
     def has_images(self) -> bool:
@@ -213,53 +208,6 @@ class Proposal:
     """Comments at the top."""
 
 
-def look(uri: str, labels: Sequence[str] = ()) -> Look:
-    """Reads the first rows at the URI; the user names `labels`. Raises DataError where there are no rows, StorageError
-    where they cannot be reached."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Notice)  # given again when the TrainJob's data is read
-        dataset, _ = with_split_folders(Dataset(train=Source(uri=uri)), None)
-        found = parts(dataset.train, None, labelled=False)
-    if isinstance(found[0], ImageFiles | IDXFiles):
-        return Look(uri, found, labels)
-    schema = _schema(found[0])
-    names = [name for name in schema.names if not _is_nested(schema.field(name).type)]
-    check_columns(names, schema.names, found[0].uri)
-    columns = _columns(found, names) if names else {}
-    return Look(
-        uri, found, labels, columns, {name: schema.field(name).type for name in schema.names if name not in names}
-    )
-
-
-def _columns(found: Sequence[SourcePart], names: list[str]) -> dict[str, Column]:
-    columns, read = {name: Column() for name in names}, 0
-    for part in found:
-        for rows in part.read(names, leave_out):
-            for name, column in columns.items():
-                cells = cells_of(rows, name)
-                column.found.add(cells, read_cells(rows, name, "number"))
-                column.words += sum(len(cell.split()) for cell in as_categories(cells).drop_null().to_pylist())
-            read += len(rows.table)
-            if read >= LOOKED_AT:
-                return columns
-    if not read:
-        raise DataError(f"{found[0].uri} has no rows that can be read")
-    return columns
-
-
-def _schema(part: SourcePart) -> pa.Schema:
-    """Names and types of the columns. Those of JSON Lines are as the first rows have them."""
-    file = part.part if isinstance(part, Partition) else part
-    if isinstance(file, JSONLinesFile):
-        try:
-            first = next(iter(part.read(None, leave_out)), None)
-        except DataError:
-            return file.schema()
-        if first is not None:
-            return first.table.schema
-    return table_schema(part)
-
-
 def _is_called(name: str, names: Sequence[str]) -> bool:
     return re.sub(r"[^a-z]", "", name.lower()) in names
 
@@ -276,10 +224,11 @@ def _is_flag(kind: pa.DataType) -> bool:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    return not _is_nested(kind)
+    return not is_nested(kind)
 
 
-def _is_nested(kind: pa.DataType) -> bool:
+def is_nested(kind: pa.DataType) -> bool:
+    """Whether values of a type are lists, objects or bytes."""
     return pa.types.is_nested(kind) or is_bytes(kind)
 
 

@@ -15,6 +15,8 @@ from tiny_sets import write_digits, write_texts
 from trainjob.api.load import load_trainjob
 from trainjob.cli.app import app
 from trainjob.data import fit
+from trainjob.data.read.csv_header import doubt_about_header
+from trainjob.errors import Notice
 
 CHANCE = random.Random(0)
 
@@ -240,7 +242,7 @@ def test_odd_names_stay_in_their_places(tmp_path: Path) -> None:
     ("content", "arguments", "message"),
     [
         ("", [], "is empty: not even a header"),
-        ("a,b\n", [], "has no rows that can be read"),
+        ("a,b\n", [], "rows.csv has no rows"),
         ("a,label\n1,x\n2,y\n", ["--label", "lable"], "did you mean label?"),
         (
             "a,label\n1,x\n2,y\n",
@@ -415,3 +417,71 @@ def test_an_embedder_of_texts_with_classes_is_proposed_where_it_is_asked_for(tmp
         assert "textPair" not in spec["dataset"]
         assert "# Not read: id.\n" in text
     assert "6 classes; training rows of each: kind 0 " in text
+
+
+def texts_and_classes(rows: int) -> list[list[str]]:
+    return [[f"{CHANCE.choice(['good', 'bad'])} text {number} of many", "ab"[number % 2]] for number in range(rows)]
+
+
+@pytest.mark.parametrize(
+    ("first", "others"),
+    [
+        (["a text of some words", "a"], texts_and_classes(60)),
+        (["5.1", "a"], [[f"{CHANCE.random():.1f}", "ab"[number % 2]] for number in range(60)]),
+        (["3", "8", "a"], [[number % 7, CHANCE.randrange(9), "ab"[number % 2]] for number in range(60)]),
+    ],
+    ids=["a class", "a fraction", "whole numbers"],
+)
+def test_a_first_line_that_looks_like_a_row_is_told(tmp_path: Path, first: list[str], others: list[list[Any]]) -> None:
+    data = write(tmp_path / "rows.csv", first, others)
+    with pytest.warns(Notice, match=r"rows\.csv: the first line looks like a row"):
+        _, text = proposal(tmp_path, data)
+    told = f"the first line looks like a row, not like the names of the columns ({', '.join(first)})"
+    assert f"{told}: if it is a row, add a line with names above it.\n" in text
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["0", "1", "label"], ["2019", "2021", "label"], ["", "0", "label"], ["x", "y", "label"], ["1e3", "a", "label"]],
+    ids=["counted", "years", "unnamed", "words", "letters"],
+)
+def test_names_that_are_numbers_may_be_names(names: list[str]) -> None:
+    cells = [["abc"[number % 3], str(1 - number % 2), "ab"[number % 2]] for number in range(9)]
+    if names[0] != "1e3":
+        cells = [[str(number), *others] for number, (_, *others) in enumerate(cells)]
+    assert doubt_about_header([names, *cells]) is None
+
+
+def test_a_header_twice_is_perhaps_none(tmp_path: Path) -> None:
+    data = write(tmp_path / "rows.csv", ["0", "0", "0.5"], [[number % 2, 1, CHANCE.random()] for number in range(9)])
+    with pytest.warns(Notice, match="the first line looks like a row"):
+        done = init(data)
+    assert str(done.exception) == f'{data} has 2 columns "0": rename all but one'
+
+
+def test_rows_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes(b"text,label\n" + "café au lait,a\nthé,b\n".encode("latin-1"))
+    assert 'column "text" is not UTF-8 text: ' in str(init(latin).exception)
+    quote = tmp_path / "quote.csv"
+    quote.write_text('text,label\na b c,a\n"d e f,b\ng h i,a\nj k l,b\n')
+    assert "row 2: a value begins with a quote that is not closed" in str(init(quote).exception)
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"id": 1}\n{"id": 2\n{"id": 3}\n')
+    said = str(init(broken).exception)
+    assert said.startswith(f"{broken}: 1 row cannot be used\n  {broken}, line 2: not JSON: ")
+    assert "\nNo kind of model fits the other rows:\n  " in said
+
+
+def test_a_column_without_a_name_is_left_out_of_texts(tmp_path: Path) -> None:
+    rows = [[number, *row] for number, row in enumerate(texts_and_classes(60))]
+    spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["", "text", "label"], rows))
+    assert spec["dataset"]["text"] == ["text"]
+    assert f"# 1 column has no name: to use such a column, give it one in {tmp_path}/rows.csv.\n" in text
+    with pytest.warns(Notice, match="1 column has no name"):
+        done = init(write(tmp_path / "rows.csv", ["", "label"], texts_and_classes(60)))
+    assert "no column can be learned from" in str(done.exception)
+    job = tmp_path / "job.yaml"
+    job.write_text(text.replace("text: [text]", "text: [words]"))
+    done = CliRunner().invoke(app, ["validate", "--data", str(job)])
+    assert 'has no column "words"; it has a column without a name, label' in str(done.exception)

@@ -146,7 +146,7 @@ def test_columns_without_a_name(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("text,label,,\na,b,c,d\n")
     assert read(path, ["text", "label"]) == [{"text": "a", "label": "b"}]
-    with pytest.raises(DataError, match=r'rows\.csv has 2 columns "": rename all but one'):
+    with pytest.raises(DataError, match=r"rows\.csv has 2 columns without a name: give each one"):
         CSVFile(str(path), None, 0).names()
 
 

@@ -128,11 +128,15 @@ def check_columns(wanted: Sequence[str], found: Sequence[str], uri: str) -> None
         hint = f"; did you mean {' and '.join(close)}?" if close else ""
         raise DataError(f"{uri} has no column {names}; it has {', '.join(map(_shown_name, found)) or 'none'}{hint}")
     if (twice := next((name for name in wanted if found.count(name) > 1), None)) is not None:
+        if not twice.strip():
+            raise DataError(f"{uri} has {found.count(twice)} columns without a name: give each one")
         raise DataError(f'{uri} has {found.count(twice)} columns "{twice}": rename all but one')
 
 
 def _shown_name(name: str) -> str:
     """A column's name, in quotes if it has characters that cannot be seen, or blanks at its start or end."""
+    if not name:
+        return "a column without a name"
     return name if name.isprintable() and name == name.strip() else json.dumps(name)
 
 

@@ -15,6 +15,7 @@ from pyarrow import csv as arrow_csv
 from trainjob import interrupts
 from trainjob.data.read.bad_csv_rows import BadCSVRows
 from trainjob.data.read.bad_rows import valid_rows
+from trainjob.data.read.csv_header import doubt_about_header
 from trainjob.data.read.csv_injection import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.read.hub_features import Features, hub_features, item_names
 from trainjob.data.read.opening import Decompressed, open_seekable, open_stream, readable
@@ -30,7 +31,7 @@ from trainjob.data.read.rows import (
     refuse,
 )
 from trainjob.data.read.text_check import check_text
-from trainjob.errors import DataError, RowError
+from trainjob.errors import DataError, RowError, notify
 
 CSV_BLOCK_BYTES = 8 * 2**20
 """Also the largest row of a CSV file."""
@@ -152,6 +153,9 @@ class CSVFile:
         chosen = next((delimiter for delimiter, header in headers.items() if len(header) > 1), next(iter(headers)))
         if not headers[chosen]:
             raise DataError(f"{self.uri} is empty: not even a header")
+        lines.seek(0)
+        if doubt := doubt_about_header(csv.reader(lines, delimiter=chosen, strict=True)):
+            notify(f"{self.uri}: {doubt}")
         return headers[chosen], chosen, skipped
 
     def _tables(

@@ -106,7 +106,7 @@ def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str
         if field.name in (dataset.columns or {}):
             names.append(field.name)
         elif not field.name or field.name.startswith("__index_level_"):
-            left_out[field.name or '""'] = "an index that pandas wrote"
+            left_out[field.name or '""'] = "an index that pandas wrote" if field.name else "it has no name"
         elif pa.types.is_nested(field.type):
             left_out[field.name] = "it holds lists or objects"
         elif is_bytes(field.type):

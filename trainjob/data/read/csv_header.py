@@ -1,0 +1,55 @@
+"""Recognizes CSV files without a header: their first row would be taken for the names of the columns."""
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from trainjob.errors import listed
+
+SAMPLED_ROWS = 20
+LONGEST_NAME, SHOWN_CHARACTERS = 200, 30
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_YEARS = range(1900, 2101)
+
+
+def doubt_about_header(reader: Iterable[list[str]]) -> str | None:
+    """Says that the first line of a file looks like a row; None where it looks like the names of columns. `reader`
+    yields the cells of each line."""
+    lines = list[list[str]]()
+    with suppress(csv.Error):  # which reading the rows tells
+        for line in reader:
+            if len(lines) > SAMPLED_ROWS:
+                break
+            if line:
+                lines.append(line)
+    if not lines or not _is_row(*lines):
+        return None
+    cells = [f"{cell[:SHOWN_CHARACTERS]}…" if len(cell) > SHOWN_CHARACTERS else cell for cell in lines[0]]
+    return (
+        f"the first line looks like a row, not like the names of the columns ({listed(cells)}): if it is a row, add a "
+        "line with names above it"
+    )
+
+
+def _is_row(names: Sequence[str], *rows: Sequence[str]) -> bool:
+    """Whether one of the names is a number above numbers, occurs in its column, or is far too long."""
+    columns = [[row[index].strip() for row in rows if index < len(row)] for index in range(len(names))]
+    named = [(name.strip(), cells) for name, cells in zip(names, columns, strict=True) if name.strip() and cells]
+    if any(len(name) > LONGEST_NAME for name, _ in named):
+        return True
+    numbers = [(name, cells) for name, cells in named if _NUMBER.fullmatch(name)]
+    if _are_names(names, [float(name) for name, _ in numbers]):
+        numbers, named = [], [each for each in named if each not in numbers]
+    return any(all(map(_NUMBER.fullmatch, cells)) for _, cells in numbers) or any(
+        name in cells for name, cells in named
+    )
+
+
+def _are_names(names: Sequence[str], numbers: Sequence[float]) -> bool:
+    """Whether the numbers among the names of columns count these, as those of pandas do, or are years."""
+    if not all(number.is_integer() for number in numbers):
+        return False
+    is_counted = all(number == numbers[0] + index for index, number in enumerate(numbers))
+    is_enough = len(numbers) > 1 or "" in names or list(names) == ["0"]
+    return (is_counted and is_enough) or (len(numbers) > 1 and all(number in _YEARS for number in numbers))
