@@ -10,7 +10,7 @@ from reports import CLUSTER, CONDITION, PROGRESS, STATUS, TIME, make_job, patch,
 from cluster.control_plane import ControlPlane
 from cluster.jobs import eventually
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob.api.wording import fields_of
+from trainjob.schema.base import fields_of
 
 OTHER: Object = {
     "phase": "Succeeded",

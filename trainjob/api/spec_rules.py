@@ -1,48 +1,24 @@
 """Rules across the fields of a spec. `trainjob validate` and API servers both check them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
 from trainjob.api.cluster import DURATION, UNITS, seconds
-from trainjob.api.expressions import Expression, any_of, escaped, given, number, value, value_or_default
 from trainjob.api.tracking import Tracker
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, OptionalPart, candidates, optional_parts
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.kinds.classifier import ONE_CLASS_LOSS
 from trainjob.kinds.facts import WHY_NOT, Ability, Facts
 from trainjob.kinds.text_network import Encoder
+from trainjob.schema.expressions import Expression, any_of, escaped, given, number, value, value_or_default
+from trainjob.schema.rules import FieldRule, remainder
 
 if TYPE_CHECKING:
     from trainjob.api.trainjob import TrainJobSpec
 
 IMMUTABLE = "cannot be changed once the TrainJob exists"
 """The API server's message for a change of a fixed field."""
-
-
-@dataclass(frozen=True)
-class SpecRule:
-    """A condition on a spec."""
-
-    field: str
-    """Path of the field to correct."""
-    message: str
-    """The error message."""
-    condition: Expression
-    numbers: "Callable[[TrainJobSpec], str] | None" = None
-    """Details with numbers, which API servers do not report."""
-
-    def conflict(self, spec: "TrainJobSpec") -> tuple[str, str] | None:
-        """Field and message, if the condition does not hold."""
-        if self.condition.of(spec):
-            return None
-        return self.field, f"{self.message} ({self.numbers(spec)})" if self.numbers is not None else self.message
-
-
-def conflicts_of(spec: "TrainJobSpec") -> Iterator[tuple[str, str]]:
-    """Field and message of each rule that a spec breaks."""
-    return (found for rule in SPEC_RULES if (found := rule.conflict(spec)) is not None)
 
 
 def _one_of_kinds(kinds: Sequence[str]) -> Expression:
@@ -54,51 +30,51 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _is_for(field: str, kinds: Sequence[str], unset: Expression, why: str = "") -> SpecRule:
+def _is_for(field: str, kinds: Sequence[str], unset: Expression, why: str = "") -> FieldRule:
     """A field may be set only for some kinds of model."""
     message = f"is for {_listed(kinds)}" + (f": {why}" if why else "")
-    return SpecRule(field, message, unset | _one_of_kinds(kinds))
+    return FieldRule(field, message, unset | _one_of_kinds(kinds))
 
 
-def _needs(ability: Ability, field: str, unset: Expression) -> SpecRule:
+def _needs(ability: Ability, field: str, unset: Expression) -> FieldRule:
     """A field may be set only for kinds of model with an ability."""
     return _is_for(field, kinds_with(ability), unset, WHY_NOT[ability])
 
 
-def _rules_of_kind(kind: Facts) -> Iterator[SpecRule]:
+def _rules_of_kind(kind: Facts) -> Iterator[FieldRule]:
     name = f"model.{kind.field}"
     others = ~given(name)
     if kind.needs_dataset:
-        yield SpecRule("dataset", f"is required by {name}", others | given("dataset"))
+        yield FieldRule("dataset", f"is required by {name}", others | given("dataset"))
     for fields, message in kind.columns.required.items():
         found = any_of(*(given(f"dataset?.{field}") for field in fields))
-        yield SpecRule(f"dataset.{fields[0]}", message, others | ~given("dataset") | found)
+        yield FieldRule(f"dataset.{fields[0]}", message, others | ~given("dataset") | found)
     if kind.formats:
         unset = ~given("dataset?.train.format")
         fits = value("dataset.train.format").is_one_of(*kind.formats)
         *most, last = kind.formats
         message = f"must be {', '.join(most)} or {last} for {name}"
-        yield SpecRule("dataset.train.format", message, others | unset | fits)
+        yield FieldRule("dataset.train.format", message, others | unset | fits)
     if kind.takes_several_labels:
         message = f"must not be crossEntropy with dataset.labels: {ONE_CLASS_LOSS}"
-        yield SpecRule(f"{name}.loss", message, ~given("dataset?.labels") | ~given(f"{name}?.loss?.crossEntropy"))
+        yield FieldRule(f"{name}.loss", message, ~given("dataset?.labels") | ~given(f"{name}?.loss?.crossEntropy"))
     if kind.metrics:
         fits = value("checkpoints.metric").is_one_of(*kind.metrics)
-        yield SpecRule("checkpoints.metric", f"must be one of {', '.join(kind.metrics)} for {name}", others | fits)
+        yield FieldRule("checkpoints.metric", f"must be one of {', '.join(kind.metrics)} for {name}", others | fits)
 
 
 _COLUMNS = list(dict.fromkeys(field for kind in KINDS.values() for field in kind.columns.allowed))
 _CLEANS = any_of(*(value(f"dataset.cleaning.{flag}") for flag in ("lowercase", "removeURLs", "removeHTML")))
 
 
-def _rule_of_column(field: str) -> SpecRule:
+def _rule_of_column(field: str) -> FieldRule:
     """A dataset field may be set only for kinds of model whose rows have it."""
     kinds = [f"model.{name}" for name, kind in KINDS.items() if field in kind.columns.allowed]
     unset = ~given("dataset") | ~_CLEANS if field == "cleaning" else ~given(f"dataset?.{field}")
-    return SpecRule(f"dataset.{field}", f"is for {_listed(kinds)}", unset | any_of(*map(given, kinds)))
+    return FieldRule(f"dataset.{field}", f"is for {_listed(kinds)}", unset | any_of(*map(given, kinds)))
 
 
-def _rule_of_baseline(field: str) -> SpecRule:
+def _rule_of_baseline(field: str) -> FieldRule:
     kinds = [name for name, kind in KINDS.items() if field in kind.baselines]
     return _is_for(f"baselines.{field}", kinds, ~given(f"baselines?.{field}"))
 
@@ -107,14 +83,12 @@ _BASELINES = dict.fromkeys(field for kind in KINDS.values() for field in kind.ba
 
 
 def _multiple_of_workers(spec: "TrainJobSpec") -> str:
-    size, count = spec.training.batch_size, spec.workers.count
-    return f"{size} % {count} = {size % count}"
+    return remainder(spec.training.batch_size, spec.workers.count)
 
 
 def _workers_of_pods(spec: "TrainJobSpec") -> str:
-    count, per_pod = spec.workers.count, spec.workers.per_pod
-    assert per_pod is not None
-    return f"{count} % {per_pod} = {count % per_pod}"
+    assert spec.workers.per_pod is not None
+    return remainder(spec.workers.count, spec.workers.per_pod)
 
 
 def _is_not_longer(one: str, other: str) -> Expression:
@@ -141,7 +115,7 @@ for _path in TUNABLE:
         _TUNED_PARTS.setdefault(_parts[-1], []).append(_path)
 
 
-def _tuned_part(part: OptionalPart, inside: list[str]) -> SpecRule:
+def _tuned_part(part: OptionalPart, inside: list[str]) -> FieldRule:
     """A part with tuned fields is set."""
     parents = part.path.rpartition(".")[0]
     root, *names = part.path.split(".")
@@ -152,7 +126,7 @@ def _tuned_part(part: OptionalPart, inside: list[str]) -> SpecRule:
         f"(!has(self.tuning) || ![self.tuning.parameters].exists(p, {tuned}) || ({there}))",
         lambda spec: spec.tuning is None or spec.tuning.tuned.keys().isdisjoint(inside) or spec.has_part(part.path),
     )
-    return SpecRule("tuning.parameters", f"the spec has no {part.path} whose fields could be tuned", condition)
+    return FieldRule("tuning.parameters", f"the spec has no {part.path} whose fields could be tuned", condition)
 
 
 def _is_tuned(path: str) -> str:
@@ -209,47 +183,47 @@ _HAS_TRACKERS_OF_DIFFERENT_NAMES = Expression(
 )
 _IS_WHOLE = value("training.sharding").is_one_of("none")
 
-SPEC_RULES: tuple[SpecRule, ...] = (
-    SpecRule(
+SPEC_RULES: tuple[FieldRule, ...] = (
+    FieldRule(
         "workers.perPod",
         "must divide workers.count",
         ~given("workers.perPod") | value("workers.count").is_multiple_of(value("workers.perPod")),
         _workers_of_pods,
     ),
-    SpecRule(
+    FieldRule(
         "workers.minimum",
         "must not be more than workers.count",
         ~given("workers.minimum") | (value("workers.minimum") <= value("workers.count")),
         lambda spec: f"{spec.workers.minimum} > {spec.workers.count}",
     ),
-    SpecRule(
+    FieldRule(
         "workers.minimum",
         "cannot be set together with tuning, whose trials start one at a time",
         ~given("workers.minimum") | ~given("tuning"),
     ),
-    SpecRule(
+    FieldRule(
         "deadlines.start",
         "must not be longer than deadlines.total",
         ~given("deadlines.start") | ~given("deadlines.total") | _is_not_longer("deadlines.start", "deadlines.total"),
         lambda spec: f"{spec.deadlines.start} > {spec.deadlines.total}",
     ),
-    SpecRule(
+    FieldRule(
         "training.batchSize",
         "must be a multiple of workers.count",
         ~given("training.batchSize") | value("training.batchSize").is_multiple_of(value("workers.count")),
         _multiple_of_workers,
     ),
-    SpecRule(
+    FieldRule(
         "training.sharding",
         "needs at least 2 workers (workers.count) to share the model",
         ~value("training.sharding").is_one_of("full") | ~(value("workers.count") <= number(1)),
     ),
     _needs("sharding", "training.sharding", _IS_WHOLE),
-    SpecRule("training.compile", "cannot be combined with training.sharding", _IS_WHOLE | ~value("training.compile")),
-    SpecRule("training.cpuOffload", "needs training.sharding", ~value("training.cpuOffload") | ~_IS_WHOLE),
+    FieldRule("training.compile", "cannot be combined with training.sharding", _IS_WHOLE | ~value("training.compile")),
+    FieldRule("training.cpuOffload", "needs training.sharding", ~value("training.cpuOffload") | ~_IS_WHOLE),
     _is_for("training.activationCheckpointing", kinds_with("sharding"), ~value("training.activationCheckpointing")),
     *map(_rule_of_baseline, _BASELINES),
-    SpecRule(
+    FieldRule(
         "dataset.unlabelled",
         "needs training.distillation, whose teacher labels these rows",
         ~given("dataset?.unlabelled") | given("training.distillation"),
@@ -257,13 +231,13 @@ SPEC_RULES: tuple[SpecRule, ...] = (
     _needs("distillation", "training.distillation", ~given("training.distillation")),
     _needs("tuning", "tuning", ~given("tuning")),
     *(_tuned_part(part, inside) for part, inside in _TUNED_PARTS.items()),
-    SpecRule(
+    FieldRule(
         "tuning.parameters",
         f"{BATCH_SIZE} must be a multiple of workers.count",
         _TUNES_BATCH_SIZES_THAT_FIT,
         lambda spec: ", ".join(f"{size} % {spec.workers.count}" for size in _wrong_batch_sizes(spec)),
     ),
-    SpecRule(
+    FieldRule(
         "tuning.parameters",
         f"{HIDDEN_SIZE} must be a multiple of every heads",
         _TUNES_WIDTHS_THAT_FIT,
@@ -273,18 +247,18 @@ SPEC_RULES: tuple[SpecRule, ...] = (
     *map(_rule_of_column, _COLUMNS),
     _is_for("code", _USERS_LOOPS, ~given("code")),
     _is_for("requirements", _USERS_LOOPS, ~given("requirements")),
-    SpecRule(
+    FieldRule(
         "dataset.messages",
         "needs a pretrained model: a tokenizer from scratch has no chat template",
         ~given("dataset?.messages") | ~given("model.causalLM?.decoder"),
     ),
-    SpecRule("tracking", "names a tracker twice; each may be there once", _HAS_TRACKERS_OF_DIFFERENT_NAMES),
-    SpecRule(
+    FieldRule("tracking", "names a tracker twice; each may be there once", _HAS_TRACKERS_OF_DIFFERENT_NAMES),
+    FieldRule(
         "dataset.loader",
         "a function gets its rows from Ray Data",
         ~given("model.function") | ~given("dataset") | ~value("dataset.loader").is_one_of("dataLoader"),
     ),
-    SpecRule(
+    FieldRule(
         "dataset.onBadRows",
         "a function gets its rows as they are, and drops what it cannot use itself",
         ~given("model.function") | ~given("dataset") | ~value("dataset.onBadRows").is_one_of("drop"),

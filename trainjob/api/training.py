@@ -1,13 +1,14 @@
 """`spec.training` and `spec.checkpoints`: training hyperparameters and checkpoint retention."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from trainjob.kinds import direction_of
 from trainjob.schema.base import DependsOnSpec, OneOf, StrictModel
+from trainjob.schema.expressions import setting
 from trainjob.schema.fields import PositiveInt
+from trainjob.schema.rules import FieldRule, RuledModel
 from trainjob.schema.uris import FolderURI
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
@@ -36,7 +37,7 @@ class AdamW(Adam):
     """Decoupled weight decay of matrices; biases and norms are excluded."""
 
 
-class SGD(StrictModel):
+class SGD(RuledModel):
     """Stochastic gradient descent."""
 
     learning_rate: LearningRate = 0.1
@@ -48,11 +49,10 @@ class SGD(StrictModel):
     weight_decay: NonNegative = 0.0
     """L2 penalty on matrices; biases and norms are excluded."""
 
-    @model_validator(mode="after")
-    def _nesterov_needs_momentum(self) -> Self:
-        if self.nesterov and not self.momentum:
-            raise PydanticCustomError("nesterov", "nesterov needs momentum greater than 0")
-        return self
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        has_momentum = setting(cls, "momentum").is_positive()
+        return (FieldRule("nesterov", "needs momentum greater than 0", ~setting(cls, "nesterov") | has_momentum),)
 
 
 class Optimizer(OneOf):

@@ -1,22 +1,23 @@
 """The TrainJob: one YAML document for laptop and cluster."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from trainjob.api.baselines import Baselines
 from trainjob.api.cluster import CONTROLLER, CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.code import Code, Requirement
 from trainjob.api.dataset import Dataset
-from trainjob.api.expressions import attribute_of
 from trainjob.api.notify import Receivers
 from trainjob.api.storage import Storage
 from trainjob.api.tracking import Tracker
 from trainjob.api.training import Checkpoints, Training
 from trainjob.api.tuning import Tuning
 from trainjob.kinds.model import Model
-from trainjob.schema.base import StrictModel, depends_on_spec, refuse_conflicts
+from trainjob.schema.base import StrictModel, depends_on_spec
+from trainjob.schema.expressions import attribute_of
 from trainjob.schema.fields import PositiveInt
+from trainjob.schema.rules import FieldRule, RuledModel
 
 
 class Workers(StrictModel):
@@ -48,7 +49,7 @@ class Head(StrictModel):
     """Memory; by default the operator's setting."""
 
 
-class TrainJobSpec(StrictModel):
+class TrainJobSpec(RuledModel):
     """The model, its data, and the training configuration."""
 
     model: Model
@@ -110,12 +111,11 @@ class TrainJobSpec(StrictModel):
         """Worker slots of the job: the workers of all trials that run at once."""
         return self.workers.count * (self.tuning.parallel if self.tuning is not None else 1)
 
-    @model_validator(mode="after")
-    def _parts_fit_together(self) -> Self:
-        from trainjob.api.spec_rules import conflicts_of  # which builds rules on this class's fields
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        from trainjob.api.spec_rules import SPEC_RULES  # which are built on this class's fields
 
-        refuse_conflicts(conflicts_of(self))
-        return self
+        return SPEC_RULES
 
     def has_part(self, path: str) -> bool:
         """Whether a field is set, explicitly or by a default that does not depend on other fields."""

@@ -14,10 +14,10 @@ from pydantic.fields import FieldInfo
 
 from trainjob.api.dataset import Unique
 from trainjob.api.training import Training
-from trainjob.api.wording import fields_of, nested_model, show
+from trainjob.api.wording import nested_model, show
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.kinds.model import Model
-from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, refuse_conflicts
+from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, fields_of, refuse_conflicts
 
 Value = int | float | bool | str
 """The value of a hyperparameter."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, get_args, get_origin
 
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from trainjob.api.cluster import CONTROLLER, CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
@@ -16,7 +15,7 @@ from trainjob.api.missing_tasks import instead_of
 from trainjob.api.notify import SECRET_KEY
 from trainjob.api.tracking import ENTRY_POINT, ONE_LINE, WANDB_PROJECT
 from trainjob.redaction import without_secrets
-from trainjob.schema.base import StrictModel
+from trainjob.schema.base import StrictModel, fields_of
 from trainjob.schema.fields import LAYER_NAME
 from trainjob.schema.uris import ARCHIVE_URI, DATA_URI, ENDPOINT, FOLDER_URI, GIT_URL, MODEL, PLAIN_ENDPOINT
 
@@ -138,11 +137,6 @@ def show(value: Any) -> str:
         return str(value).lower()
     text = repr(without_secrets(value) if isinstance(value, str) else value)
     return text if len(text) <= 60 else f"{text[:50]}… ({len(str(value))} characters)"
-
-
-def fields_of(spec: type[StrictModel]) -> dict[str, FieldInfo]:
-    """The fields of a model by their YAML names."""
-    return {info.alias or name: info for name, info in spec.model_fields.items()}
 
 
 def nested_model(annotation: Any) -> type[StrictModel] | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trainjob.api.trainjob import TrainJobSpec
-from trainjob.api.wording import fields_of
+from trainjob.schema.base import fields_of
 
 MUTABLE_FIELDS = {
     "suspend",

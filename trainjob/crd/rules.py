@@ -1,23 +1,25 @@
-"""Rules that span fields, in CEL, as the API server checks them.
+"""Rules of the TrainJob type in CEL, as the API server checks them.
 
-Most say the same as a validator in `trainjob.api`, and a test compares both. The others hold in a cluster only.
+Rules that are written as a `FieldRule` are checked in Python and in CEL. The rules of this file are in CEL alone. Some
+say the same as a validator in `trainjob.api`, and a test compares both; the others hold in a cluster only.
 """
 
 from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Dataset, Source, Validation
-from trainjob.api.expressions import escaped, value_or_default
 from trainjob.api.spec_rules import IMMUTABLE
 from trainjob.api.storage import Storage
-from trainjob.api.training import SGD, Distillation
+from trainjob.api.training import Distillation
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.tuning import TUNABLE, Parameter, Tuning
-from trainjob.api.wording import fields_of, nested_model
+from trainjob.api.wording import nested_model
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
-from trainjob.crd.spec_rules import ITEMS, RULES_OF_SPEC, exactly_one
-from trainjob.kinds.causal_lm.spec import CausalLM, Decoder
+from trainjob.crd.spec_rules import CHANGE_RULES, ITEMS, exactly_one
+from trainjob.kinds.causal_lm.spec import CausalLM
 from trainjob.kinds.image_network import ImageNetwork
-from trainjob.kinds.text_network import Encoder, TextNetwork
-from trainjob.schema.base import OneOf, StrictModel
+from trainjob.kinds.text_network import TextNetwork
+from trainjob.schema.base import OneOf, StrictModel, fields_of
+from trainjob.schema.expressions import escaped
+from trainjob.schema.rules import RuledModel
 
 _IMMUTABLE_MODELS = [nested_model(info.annotation) for info in IMMUTABLE_FIELDS.values()]
 
@@ -33,6 +35,8 @@ def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
     )
     if model in _IMMUTABLE_MODELS:
         own = (Rule("self == oldSelf", IMMUTABLE), *own)
+    if issubclass(model, RuledModel):
+        own = (*own, *(Rule(rule.condition.cel, rule.message, rule.field) for rule in model.rules()))
     if issubclass(model, OneOf) and not issubclass(model, Parameter):  # a parameter's schema has maxProperties
         return (_exactly_one(model), *own)
     return own
@@ -106,58 +110,9 @@ _SEARCHES = " && ".join(f"p.?{escaped(path)}.optMap(x, has(x.grid) == grid).orVa
 
 
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
-    Decoder: (
-        Rule(
-            f"{value_or_default(Decoder, 'heads')} < 1 || "
-            f"{value_or_default(Decoder, 'hiddenSize')} % (2 * {value_or_default(Decoder, 'heads')}) == 0",
-            "must be a multiple of 2 * heads",
-            "hiddenSize",
-        ),
-    ),
-    CausalLM: (
-        Rule(
-            "!has(self.lora) || has(self.pretrained)",
-            "needs a pretrained decoder: all weights of a new one must be trained",
-            "lora",
-        ),
-        _ON_HUB,
-    ),
-    Encoder: (
-        Rule(
-            f"{value_or_default(Encoder, 'heads')} < 1 || "
-            f"{value_or_default(Encoder, 'hiddenSize')} % {value_or_default(Encoder, 'heads')} == 0",
-            "must be a multiple of heads",
-            "hiddenSize",
-        ),
-    ),
-    TextNetwork: (
-        Rule(
-            "!self.freezeEncoder || !has(self.encoder)",
-            "needs a pretrained encoder: all weights of a new one must be trained",
-            "freezeEncoder",
-        ),
-        _ON_HUB,
-    ),
-    ImageNetwork: (
-        Rule(
-            "!self.freezeEncoder || has(self.pretrained)",
-            "needs a pretrained network: all weights of a new one must be trained",
-            "freezeEncoder",
-        ),
-        Rule(
-            "!has(self.size) || !has(self.pretrained)",
-            "is for mlp and cnn: a pretrained network's image processor determines the size",
-            "size",
-        ),
-        _ON_HUB,
-    ),
-    SGD: (
-        Rule(
-            f"!{value_or_default(SGD, 'nesterov')} || {value_or_default(SGD, 'momentum')} > 0.0",
-            "needs momentum greater than 0",
-            "nesterov",
-        ),
-    ),
+    CausalLM: (_ON_HUB,),
+    TextNetwork: (_ON_HUB,),
+    ImageNetwork: (_ON_HUB,),
     Dataset: (
         Rule("!has(self.labels) || !has(self.label)", "cannot be set together with label", "labels"),
         *(
@@ -238,6 +193,6 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "parameters",
         ),
     ),
-    TrainJobSpec: RULES_OF_SPEC,
+    TrainJobSpec: CHANGE_RULES,
 }
 """The rules of each model, except that a choice has exactly one field and that immutable fields stay as they are."""

@@ -9,10 +9,10 @@ from pydantic.fields import FieldInfo
 
 from trainjob.api.cluster import KubernetesType
 from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MAX_ENTRIES
-from trainjob.api.wording import fields_of, nested_model
+from trainjob.api.wording import nested_model
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
 from trainjob.crd.rules import rules_of
-from trainjob.schema.base import OneOf, StrictModel, depends_on_spec
+from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, fields_of
 
 _LIST_KEYS = {
     "Condition": "type",

@@ -1,14 +1,14 @@
-"""The rules of a whole spec: those of `trainjob.api`, and which fields cannot change."""
+"""Rules of a whole spec that only API servers check: which fields cannot change, and the choices in lists."""
 
 from pydantic.fields import FieldInfo
 
-from trainjob.api.expressions import escaped
 from trainjob.api.notify import Receiver
-from trainjob.api.spec_rules import IMMUTABLE, SPEC_RULES
+from trainjob.api.spec_rules import IMMUTABLE
 from trainjob.api.tracking import Tracker
 from trainjob.api.wording import nested_model
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
 from trainjob.schema.base import OneOf
+from trainjob.schema.expressions import escaped
 
 ITEMS: dict[str, type[OneOf]] = {"tracking": Tracker, "notify": Receiver}
 """Choices in lists, by field: rules of items cannot use `oldSelf`, so these are rules of the spec."""
@@ -34,7 +34,7 @@ def exactly_one(model: type[OneOf], parent: str) -> str:
     return f"[{choices}].exists_one(given, given)"
 
 
-RULES_OF_SPEC: tuple[Rule, ...] = (
+CHANGE_RULES: tuple[Rule, ...] = (
     *(_same_presence(name) for name, info in IMMUTABLE_FIELDS.items() if info.default is None or name in ITEMS),
     *(_same_value(name) for name, info in IMMUTABLE_FIELDS.items() if _is_value(name, info)),
     *(
@@ -45,5 +45,4 @@ RULES_OF_SPEC: tuple[Rule, ...] = (
         )
         for field, model in ITEMS.items()
     ),
-    *(Rule(rule.condition.cel, rule.message, rule.field) for rule in SPEC_RULES),
 )

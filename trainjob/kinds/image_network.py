@@ -1,12 +1,14 @@
 """The part of a spec that is the same for all models that answer an image."""
 
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from trainjob.kinds.facts import Facts
-from trainjob.schema.base import OneOf, StrictModel, refuse_conflicts
+from trainjob.schema.base import OneOf, StrictModel
+from trainjob.schema.expressions import given, value
 from trainjob.schema.fields import Dropout, PositiveInt, Pretrained
+from trainjob.schema.rules import FieldRule, RuledModel
 
 
 class MLP(StrictModel):
@@ -44,7 +46,7 @@ class Augmentation(StrictModel):
     """Probability of a horizontal flip."""
 
 
-class ImageNetwork(OneOf):
+class ImageNetwork(RuledModel, OneOf):
     """A network for images."""
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "mlp", "cnn")
@@ -68,17 +70,20 @@ class ImageNetwork(OneOf):
     augmentation: Augmentation | None = None
     """Random crops and flips of training images; `{}` for the default ones. Off by default."""
 
-    @model_validator(mode="after")
-    def _fits_the_network(self) -> Self:
-        if self.freeze_encoder and self.pretrained is None:
-            refuse_conflicts(
-                [("freezeEncoder", "needs a pretrained network: all weights of a new one must be trained")]
-            )
-        if self.size is not None and self.pretrained is not None:
-            refuse_conflicts(
-                [("size", "is for mlp and cnn: a pretrained network's image processor determines the size")]
-            )
-        return self
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        return (
+            FieldRule(
+                "freezeEncoder",
+                "needs a pretrained network: all weights of a new one must be trained",
+                ~value("freezeEncoder") | given("pretrained"),
+            ),
+            FieldRule(
+                "size",
+                "is for mlp and cnn: a pretrained network's image processor determines the size",
+                ~given("size") | ~given("pretrained"),
+            ),
+        )
 
     @property
     def path(self) -> str:

@@ -1,19 +1,20 @@
 """The part of a spec that is the same for all models that answer a text with a network of transformers."""
 
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from trainjob.kinds.facts import Facts
-from trainjob.schema.base import OneOf, StrictModel
+from trainjob.schema.base import OneOf
+from trainjob.schema.expressions import given, setting, value
 from trainjob.schema.fields import Dropout, PositiveInt, Pretrained
+from trainjob.schema.rules import FieldRule, RuledModel, remainder
 
 NOT_TUNED = ("maxLength", "freezeEncoder", "encoder.vocabularySize", "encoder.hiddenSize", "encoder.heads")
 """Fields that a search leaves alone: the data is prepared once for all trials, and heads must divide hiddenSize."""
 
 
-class Encoder(StrictModel):
+class Encoder(RuledModel):
     """A transformer encoder trained from scratch, with its own WordPiece tokenizer."""
 
     layers: PositiveInt = 2
@@ -25,18 +26,14 @@ class Encoder(StrictModel):
     vocabulary_size: Annotated[int, Field(ge=100, le=1_000_000)] = 8192
     """Maximum vocabulary size of the WordPiece tokenizer, learned from the training texts."""
 
-    @model_validator(mode="after")
-    def _heads_divide_hidden_size(self) -> Self:
-        if self.hidden_size % self.heads:
-            raise PydanticCustomError(
-                "heads",
-                "hiddenSize must be a multiple of heads ({hidden} % {heads} = {rest})",
-                {"hidden": self.hidden_size, "heads": self.heads, "rest": self.hidden_size % self.heads},
-            )
-        return self
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        divides = setting(cls, "hiddenSize").is_multiple_of(setting(cls, "heads"))
+        message = "must be a multiple of heads"
+        return (FieldRule("hiddenSize", message, divides, lambda own: remainder(own.hidden_size, own.heads)),)
 
 
-class TextNetwork(OneOf):
+class TextNetwork(RuledModel, OneOf):
     """A transformer encoder with dropout and a linear head."""
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
@@ -61,10 +58,7 @@ class TextNetwork(OneOf):
         """The path of this section in a TrainJob."""
         return f"spec.model.{self.facts.field}"
 
-    @model_validator(mode="after")
-    def _freeze_needs_pretrained(self) -> Self:
-        if self.freeze_encoder and self.encoder is not None:
-            raise PydanticCustomError(
-                "freeze", "freezeEncoder needs a pretrained encoder: all weights of a new one must be trained"
-            )
-        return self
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        message = "needs a pretrained encoder: all weights of a new one must be trained"
+        return (FieldRule("freezeEncoder", message, ~value("freezeEncoder") | ~given("encoder")),)

@@ -28,6 +28,11 @@ class StrictModel(BaseModel):
         return cls.model_fields[name].alias or name
 
 
+def fields_of(spec: type[StrictModel]) -> dict[str, FieldInfo]:
+    """The fields of a model by their YAML names."""
+    return {info.alias or name: info for name, info in spec.model_fields.items()}
+
+
 @dataclass(frozen=True)
 class DependsOnSpec:
     """Marks a field whose default `trainjob.api.defaults` chooses, so its class has no default to show."""

@@ -41,7 +41,7 @@ BAD_FIELDS = [
     (
         "    epochs: 3",
         "    optimizer: {sgd: {nesterov: true}}",
-        "13  spec.training.optimizer.sgd  nesterov needs momentum greater than 0",
+        "13  spec.training.optimizer.sgd.nesterov  needs momentum greater than 0",
     ),
     (
         "    epochs: 3",
@@ -193,7 +193,7 @@ BAD_FIELDS = [
     (
         "{layers: 1}",
         "{hiddenSize: 10}",
-        "7  spec.model.textClassifier.encoder  hiddenSize must be a multiple of heads (10 % 4 = 2)",
+        "7  spec.model.textClassifier.encoder.hiddenSize  must be a multiple of heads (10 % 4 = 2)",
     ),
     ("{layers: 1}", "!local {}", "7  spec.model.textClassifier.encoder  the YAML tag !local is not supported"),
     ("metadata: {name: tags}", "", "1  metadata  is required"),

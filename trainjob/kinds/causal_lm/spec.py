@@ -1,14 +1,15 @@
 """`spec.model.causalLM`."""
 
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, Columns, Facts
 from trainjob.kinds.usage import Library, Usage, usage_of_generator
-from trainjob.schema.base import OneOf, StrictModel, refuse_conflicts
+from trainjob.schema.base import OneOf, StrictModel
+from trainjob.schema.expressions import given, setting
 from trainjob.schema.fields import Dropout, LayerName, PositiveInt, Pretrained
+from trainjob.schema.rules import FieldRule, RuledModel, remainder
 
 _FINE_TUNING_RATE = 2e-5
 """A pretrained language model has more knowledge to lose than an encoder."""
@@ -16,7 +17,7 @@ _LORA_RATE = 2e-4
 """An adapter starts at zero, and the pretrained weights do not change."""
 
 
-class Decoder(StrictModel):
+class Decoder(RuledModel):
     """A Llama-style transformer decoder trained from scratch, with its own byte-level BPE tokenizer."""
 
     layers: PositiveInt = 4
@@ -31,15 +32,11 @@ class Decoder(StrictModel):
     """Maximum size of the tokenizer's vocabulary, learned from the training texts; 256 of its tokens are single
     bytes."""
 
-    @model_validator(mode="after")
-    def _heads_divide_hidden_size(self) -> Self:
-        if rest := self.hidden_size % (2 * self.heads):
-            raise PydanticCustomError(
-                "heads",
-                "hiddenSize must be a multiple of 2 * heads ({hidden} % {heads} = {rest})",
-                {"hidden": self.hidden_size, "heads": 2 * self.heads, "rest": rest},
-            )
-        return self
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        divides = setting(cls, "hiddenSize").is_multiple_of(setting(cls, "heads") * 2)
+        message = "must be a multiple of 2 * heads"
+        return (FieldRule("hiddenSize", message, divides, lambda own: remainder(own.hidden_size, 2 * own.heads)),)
 
 
 class LoRA(StrictModel):
@@ -55,7 +52,7 @@ class LoRA(StrictModel):
     """Names of linear layers, such as `q_proj`, or suffixes of their paths; by default all except the output layer."""
 
 
-class CausalLM(OneOf):
+class CausalLM(RuledModel, OneOf):
     """A language model that continues texts."""
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "decoder")
@@ -89,11 +86,10 @@ class CausalLM(OneOf):
     lora: LoRA | None = None
     """Train an adapter instead of the pretrained decoder itself; `{}` for the default adapter."""
 
-    @model_validator(mode="after")
-    def _lora_needs_pretrained(self) -> Self:
-        if self.lora is not None and self.decoder is not None:
-            refuse_conflicts([("lora", "needs a pretrained decoder: all weights of a new one must be trained")])
-        return self
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        message = "needs a pretrained decoder: all weights of a new one must be trained"
+        return (FieldRule("lora", message, ~given("lora") | given("pretrained")),)
 
     @property
     def description(self) -> str:

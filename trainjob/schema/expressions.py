@@ -1,6 +1,7 @@
-"""Expressions on a TrainJob's spec, written once: evaluated here on pydantic models, and by API servers in CEL.
+"""Expressions on a TrainJob's spec or a section of it, written once: evaluated here on pydantic models, and by API
+servers in CEL.
 
-A field is named by its YAML path, relative to the spec. A `?` follows each parent that may be missing:
+A field is named by its YAML path, relative to the spec or the section. A `?` follows each parent that may be missing:
 `dataset?.label`. All other parents have defaults, which API servers fill in.
 """
 
@@ -9,19 +10,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from trainjob.api.wording import fields_of
-from trainjob.schema.base import StrictModel
+from trainjob.schema.base import StrictModel, fields_of
 
 _RESERVED = {"break", "const", "continue", "else", "for", "function", "if", "import", "in", "let", "loop", "package"}
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A value computed from a spec."""
+    """A value computed from a spec or a section of it."""
 
     cel: str
     of: Callable[[Any], Any]
-    """The same, computed from a TrainJobSpec."""
+    """The same, computed from the pydantic model."""
 
     def __and__(self, other: "Expression") -> "Expression":
         return Expression(f"({self.cel} && {other.cel})", lambda spec: self.of(spec) and other.of(spec))
@@ -34,6 +34,12 @@ class Expression:
 
     def __le__(self, other: "Expression") -> "Expression":
         return Expression(f"({self.cel} <= {other.cel})", lambda spec: self.of(spec) <= other.of(spec))
+
+    def __mul__(self, factor: int) -> "Expression":
+        return Expression(f"({factor} * {self.cel})", lambda spec: factor * self.of(spec))
+
+    def is_positive(self) -> "Expression":
+        return Expression(f"({self.cel} > 0.0)", lambda spec: self.of(spec) > 0)
 
     def is_one_of(self, *values: str) -> "Expression":
         listed = ", ".join(map(repr, values))
@@ -53,6 +59,11 @@ def value(path: str) -> Expression:
     """The value of a field, which must be set."""
     steps = path.split(".")
     return Expression(_cel_path(steps), lambda spec: _part(spec, steps))
+
+
+def setting(model: type[StrictModel], field: str) -> Expression:
+    """The value of a field of `model`, or its default, in a section that may be written as `{}`."""
+    return Expression(value_or_default(model, field), value(field).of)
 
 
 def given(path: str) -> Expression:
