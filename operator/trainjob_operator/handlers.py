@@ -39,9 +39,9 @@ class Watcher:
 
     def register(self, registry: kopf.OperatorRegistry) -> None:
         kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(self.train_job)
-        own = {UID_LABEL: kopf.PRESENT}
-        kopf.on.event("ray.io", "v1", "rayjobs", labels=own, registry=registry)(self.ray_job)
-        kopf.on.event("", "v1", "pods", labels=own, registry=registry)(self.owned_object)
+        has_uid = {UID_LABEL: kopf.PRESENT}
+        kopf.on.event("ray.io", "v1", "rayjobs", labels=has_uid, registry=registry)(self.ray_job)
+        kopf.on.event("", "v1", "pods", labels=has_uid, registry=registry)(self.owned_object)
 
     async def train_job(self, body: Body, **event: Any) -> None:
         """Handles an event of a TrainJob. In its status only the trainer's final report matters here, neither progress

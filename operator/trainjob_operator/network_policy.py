@@ -35,15 +35,15 @@ def policy_name(job: TrainJob) -> str:
 def network_policy(job: TrainJob, network: Network) -> KubernetesObject:
     """A NetworkPolicy by which only the job's own pods reach each other, and KubeRay the dashboard. It is deleted with
     the TrainJob."""
-    own = {UID_LABEL: job.metadata.uid}
+    job_label = {UID_LABEL: job.metadata.uid}
     metadata = {
         "name": policy_name(job),
         "namespace": job.metadata.namespace,
-        "labels": own | {"app.kubernetes.io/managed-by": MANAGER},
+        "labels": job_label | {"app.kubernetes.io/managed-by": MANAGER},
         "annotations": {NAME_ANNOTATION: job.metadata.name, NETWORK_ANNOTATION: _recorded(network)},
         "ownerReferences": [owner_reference(job)],
     }
-    return _policy(metadata, own, network)
+    return _policy(metadata, job_label, network)
 
 
 def recorded_network(policy: Mapping[str, Any] | None) -> Network | None:
@@ -68,7 +68,7 @@ def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObje
 
 def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: Network) -> KubernetesObject:
     """A NetworkPolicy for the pods with these labels."""
-    own = {"matchLabels": labels}
+    same_pods = {"matchLabels": labels}
     its_namespace = {"matchLabels": {"kubernetes.io/metadata.name": network.kuberay_namespace}}
     kuberay = {
         "podSelector": {"matchLabels": network.kuberay_labels},
@@ -79,10 +79,10 @@ def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: Netwo
         "kind": "NetworkPolicy",
         "metadata": metadata,
         "spec": {
-            "podSelector": own,
+            "podSelector": same_pods,
             "policyTypes": ["Ingress"],
             "ingress": [
-                {"from": [{"podSelector": own}]},
+                {"from": [{"podSelector": same_pods}]},
                 {"from": [kuberay], "ports": [{"protocol": "TCP", "port": DASHBOARD}]},
             ],
         },

@@ -52,8 +52,8 @@ def keep_tolerations(desired: KubernetesObject, ray_job: Object) -> None:
     whole list, and Kueue stops a RayJob that loses them."""
     for wanted, found in zip(pod_specs(desired), pod_specs(ray_job), strict=False):
         if "tolerations" in wanted:
-            own = wanted["tolerations"]
-            wanted["tolerations"] = own + [each for each in found.get("tolerations") or () if each not in own]
+            rendered = wanted["tolerations"]
+            wanted["tolerations"] = rendered + [each for each in found.get("tolerations") or () if each not in rendered]
 
 
 def pod_specs(ray_job: Object) -> Iterator[KubernetesObject]:

@@ -103,11 +103,11 @@ def _upload_code(folder: Path, document: dict[str, Any]) -> None:
 
 def _check_namespaces(documents: list[dict[str, Any]], namespace: str | None) -> None:
     for document in documents:
-        own = document["metadata"].get("namespace")
-        if namespace is not None and own not in (None, namespace):
+        its_namespace = document["metadata"].get("namespace")
+        if namespace is not None and its_namespace not in (None, namespace):
             name = f"{document['kind']} {document['metadata']['name']}"
             raise UserError(
-                f"{name} is in the namespace {own}, and --namespace says {namespace}: leave one of them out"
+                f"{name} is in the namespace {its_namespace}, and --namespace says {namespace}: leave one of them out"
             )
 
 

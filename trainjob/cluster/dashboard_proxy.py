@@ -56,12 +56,12 @@ class DashboardProxy(ThreadingHTTPServer):
 
     def ask(self, path: str, headers: dict[str, str] | None = None) -> BaseHTTPResponse:
         """The dashboard's answer, still to be read. Raises ClusterError if there is none."""
-        own = {"Authorization": f"Bearer {self._token}"} if self._token is not None else {}
+        authorization = {"Authorization": f"Bearer {self._token}"} if self._token is not None else {}
         try:
             return self._upstream.urlopen(
                 "GET",
                 path,
-                headers=(headers or {}) | own,
+                headers=(headers or {}) | authorization,
                 redirect=False,
                 assert_same_host=False,
                 preload_content=False,
@@ -149,8 +149,12 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, body: bytes, kind: str = "text/plain", headers: dict[str, str] | None = None
     ) -> None:
         self.send_response_only(status)
-        own = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body)), "Cache-Control": "no-store"}
-        for name, value in (own | (headers or {})).items():
+        usual = {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+        }
+        for name, value in (usual | (headers or {})).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

@@ -65,8 +65,9 @@ def _in_cluster(configuration: Configuration, files: str, namespace: str | None)
         config.load_incluster_config(configuration)
     except config.ConfigException:
         raise NoCluster(f"there is no kubeconfig at {files}: set KUBECONFIG to the file of your cluster") from None
-    own = ACCOUNT / "namespace"
-    return Connection(ApiClient(configuration), namespace or (own.read_text().strip() if own.exists() else "default"))
+    namespace_file = ACCOUNT / "namespace"
+    default = namespace_file.read_text().strip() if namespace_file.exists() else "default"
+    return Connection(ApiClient(configuration), namespace or default)
 
 
 @contextmanager

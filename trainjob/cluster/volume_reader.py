@@ -47,7 +47,7 @@ def reader_pod(head: KubernetesObject, folder: str) -> KubernetesObject:
         "periodSeconds": 1,
         "failureThreshold": 60,
     }
-    own = {
+    replaced = {
         "name": "reader",
         "command": command,
         "resources": amounts,
@@ -56,7 +56,7 @@ def reader_pod(head: KubernetesObject, folder: str) -> KubernetesObject:
     }
     return {name: head[name] for name in (*places, "serviceAccountName", "tolerations") if name in head} | {
         "automountServiceAccountToken": False,
-        "containers": [{name: container[name] for name in kept if name in container} | own],
+        "containers": [{name: container[name] for name in kept if name in container} | replaced],
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
         "volumes": [volume for volume in head["volumes"] if volume["name"] == _STORAGE],

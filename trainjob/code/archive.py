@@ -118,8 +118,8 @@ def _files(folder: Path) -> list[str]:
         names = sorted({name for name in git(*listing, folder=folder).decode().split("\0") if name})
     nested = [name for name in names if (folder / name).is_dir() and not (folder / name).is_symlink()]
     inside = [f"{name.rstrip('/')}/{each}" for name in nested for each in _files(folder / name)]
-    own = [name for name in names if (folder / name).is_file() or (folder / name).is_symlink()]
-    return sorted([*own, *inside])
+    files = [name for name in names if (folder / name).is_file() or (folder / name).is_symlink()]
+    return sorted([*files, *inside])
 
 
 def _looks_secret(path: Path) -> bool:

@@ -28,18 +28,18 @@ def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
     """The rules of a model of the TrainJob type."""
     if model in ITEMS.values():  # their rules are in crd/spec_rules.py
         return ()
-    own = (
+    rules = (
         _rules_of_parameter(model)
         if issubclass(model, Parameter)
         else next((RULES[each] for each in model.__mro__ if each in RULES), ())
     )
     if model in _IMMUTABLE_MODELS:
-        own = (Rule("self == oldSelf", IMMUTABLE), *own)
+        rules = (Rule("self == oldSelf", IMMUTABLE), *rules)
     if issubclass(model, RuledModel):
-        own = (*own, *(Rule(rule.condition.cel, rule.message, rule.field) for rule in model.rules()))
+        rules = (*rules, *(Rule(rule.condition.cel, rule.message, rule.field) for rule in model.rules()))
     if issubclass(model, OneOf) and not issubclass(model, Parameter):  # a parameter's schema has maxProperties
-        return (_exactly_one(model), *own)
-    return own
+        return (_exactly_one(model), *rules)
+    return rules
 
 
 def _exactly_one(model: type[OneOf]) -> Rule:

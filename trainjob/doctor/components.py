@@ -70,8 +70,8 @@ def trainjobs(subject: Subject) -> Iterator[Finding]:
         return
     schemas = subject.connection.request("GET", Resource(f"/openapi/v3/apis/{GROUP}", VERSION), None)
     found = next(each for each in schemas["components"]["schemas"].values() if _is_trainjob(each))
-    own = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    missing = list(missing_fields(own["properties"]["spec"], found["properties"].get("spec", {}), "spec"))
+    known_schema = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    missing = list(missing_fields(known_schema["properties"]["spec"], found["properties"].get("spec", {}), "spec"))
     if missing:
         more = f" and {len(missing) - _MAX_FIELDS} more" if len(missing) > _MAX_FIELDS else ""
         message = f"the CRD is of another version: it lacks {', '.join(missing[:_MAX_FIELDS])}{more}"
@@ -104,10 +104,12 @@ def operator(subject: Subject) -> Iterator[Finding]:
         remedy = f"add {subject.namespace} to settings.namespaces of the chart: helm upgrade … --reuse-values"
         yield wrong(name, f"it does not watch the namespace {subject.namespace}", remedy)
         return
-    own = version("trainjob")
-    if its_version != own:
+    known = version("trainjob")
+    if its_version != known:
         yield unknown(
-            "versions", f"the operator is {its_version}, this trainjob {own}", f"pip install trainjob=={its_version}"
+            "versions",
+            f"the operator is {its_version}, this trainjob {known}",
+            f"pip install trainjob=={its_version}",
         )
     yield ok(name, f"{its_version}, ready in the namespace {found.namespace}")
 

@@ -48,14 +48,14 @@ def node_findings(found: Sequence[KubernetesObject], pools: Mapping[str, NodePoo
 
 def _pool(check: str, pool: NodePool, usable: Sequence[KubernetesObject]) -> Finding:
     labels = ",".join(f"{key}={value}" for key, value in pool.node_selector.items())
-    own = [node for node in usable if pool.node_selector.items() <= (node["metadata"].get("labels") or {}).items()]
-    if not own:
+    of_pool = [node for node in usable if pool.node_selector.items() <= (node["metadata"].get("labels") or {}).items()]
+    if not of_pool:
         return unknown(
             check, f"no node has its labels {labels} now; an autoscaler may add one", f"kubectl get nodes -l {labels}"
         )
-    open_to_pods = [node for node in own if not _repelling(node, pool)]
+    open_to_pods = [node for node in of_pool if not _repelling(node, pool)]
     if not open_to_pods:
-        taints = ", ".join(dict.fromkeys(taint for node in own for taint in _repelling(node, pool)))
+        taints = ", ".join(dict.fromkeys(taint for node in of_pool for taint in _repelling(node, pool)))
         where = f"settings.nodePools.{check.removeprefix('node pool ')}.tolerations"
         return wrong(
             check,

@@ -113,15 +113,15 @@ def _nodes(
     for pod in pods:
         by_node.setdefault(pod["spec"]["nodeName"], []).append(pod)
     for name, wanted in (("workers", workers), ("head", head)):
-        own = [node for node in nodes if _admits(node, wanted.spec)]
-        free = [free_amounts(node, by_node.get(node["metadata"]["name"], ())) for node in own]
+        usable = [node for node in nodes if _admits(node, wanted.spec)]
+        free = [free_amounts(node, by_node.get(node["metadata"]["name"], ())) for node in usable]
         fit = sum(most_pods(each, wanted.requests) for each in free)
         asks = f"{wanted.count} pod{'s' if wanted.count > 1 else ''} of {shown_all(wanted.requests)}"
-        where = f"{len(own)} node{'s' if len(own) != 1 else ''} take{'s' if len(own) == 1 else ''} them"
+        where = f"{len(usable)} node{'s' if len(usable) != 1 else ''} take{'s' if len(usable) == 1 else ''} them"
         if gpu_resource in wanted.requests:
-            total = sum(amount_of(str(allocatable(node).get(gpu_resource, 0))) for node in own)
+            total = sum(amount_of(str(allocatable(node).get(gpu_resource, 0))) for node in usable)
             where += f", with {sum(each.get(gpu_resource, 0) for each in free):g} of {total:g} {gpu_resource} free"
-        if not own:
+        if not usable:
             yield unknown(name, f"{asks}: no node takes them now; an autoscaler may add one", "trainjob doctor")
         elif fit < wanted.count:
             yield wrong(name, f"{asks}: room for {fit} now; {where}", "")

@@ -69,8 +69,8 @@ def _losses_allowed(workers: Workers) -> int:
 def _newest_checkpoint(run: Folder) -> str:
     """The name of the newest checkpoint; a function's is Ray Train's. _NO_LOSS_YET if it cannot be read."""
     with suppress(StorageError):
-        own = run.list(CHECKPOINTS)
-        return max(own or [name for name in run.list() if name.startswith("checkpoint_")], default="")
+        names = run.list(CHECKPOINTS)
+        return max(names or [name for name in run.list() if name.startswith("checkpoint_")], default="")
     return _NO_LOSS_YET
 
 

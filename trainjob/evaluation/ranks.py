@@ -109,12 +109,12 @@ def ranks_of(labels: np.ndarray, similarities: Callable[[slice, np.ndarray], np.
     _, kept, text_of_row = np.unique(labels & LOW, return_index=True, return_inverse=True)
     _, first_of_row = np.unique(labels >> 32, return_inverse=True)
     order = np.argsort(first_of_row, kind="stable")
-    own = np.split(text_of_row[order], np.flatnonzero(np.diff(first_of_row[order])) + 1)
+    texts_of_first = np.split(text_of_row[order], np.flatnonzero(np.diff(first_of_row[order])) + 1)
     hashes, ranks = labels[kept] & HASH, np.empty(len(labels), np.int64)
     for start in range(0, len(labels), BLOCK):
         rows = slice(start, min(start + BLOCK, len(labels)))
         for row, found in enumerate(similarities(rows, kept), start):
-            right_texts = own[first_of_row[row]]
+            right_texts = texts_of_first[first_of_row[row]]
             best = found[right_texts].max()
             found[right_texts] = -np.inf
             found[hashes == labels[row] >> 32] = -np.inf

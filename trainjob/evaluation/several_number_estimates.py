@@ -63,7 +63,7 @@ class SeveralNumbersJudge:
     ) -> tuple[SeveralNumbersEstimates, list[NumberEstimates]]:
         """The estimates of the means over columns, and those of each column."""
         values, samples = self._resampled(*in_order(labels, predicted))
-        columns = [number_estimates(*own) for own in zip(values, samples, strict=True)]
+        columns = [number_estimates(*column) for column in zip(values, samples, strict=True)]
         return SeveralNumbersEstimates(**_means(values, samples)), columns
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> SeveralNumbersLead:

@@ -98,8 +98,8 @@ def counts_by_type(labels: np.ndarray, predicted: np.ndarray) -> Iterator[tuple[
     for label, prediction in zip(labels, predicted, strict=True):
         true, found = parsed(label), parsed(prediction)
         for kind in {span[2] for span in (*true, *found)}:
-            own = [[span for span in spans if span[2] == kind] for spans in (true, found)]
-            sums[kind] = sums.get(kind, np.zeros(4, np.int64)) + counts_of(*own)
+            of_kind = [[span for span in spans if span[2] == kind] for spans in (true, found)]
+            sums[kind] = sums.get(kind, np.zeros(4, np.int64)) + counts_of(*of_kind)
     yield from sorted(sums.items())
 
 

@@ -42,14 +42,14 @@ def _layers(network: PreTrainedModel) -> list[nn.Module]:
 def _make_weights(network: PreTrainedModel, part: nn.Module, made: set[nn.Module]) -> None:
     """Initializes on the CPU the weights of `part` that lie on the meta device, and converts its weights to float32.
     Skips the modules in `made`, and adds the others to it."""
-    own = [module for module in part.modules() if module not in made]
-    made.update(own)
-    empty = list(filter(_is_empty, own))
+    modules = [module for module in part.modules() if module not in made]
+    made.update(modules)
+    empty = list(filter(_is_empty, modules))
     for module in empty:
         module.to_empty(device="cpu", recurse=False)
-    for module in reversed(own) if empty else ():  # some modules initialize those inside them
+    for module in reversed(modules) if empty else ():  # some modules initialize those inside them
         network._init_weights(module)  # noqa: SLF001  # the public method initializes all modules
-    for tensor in _numbers_of(own):
+    for tensor in _numbers_of(modules):
         tensor.data = tensor.data.float()
 
 

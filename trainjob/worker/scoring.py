@@ -58,11 +58,11 @@ class Scorer:
         other ranks, marked not to count, as long as other ranks have more."""
         batches = self._batches(name)
         while True:
-            own = next(batches, None)
-            batch = first_available(own, self._device) if is_sharded(module) else own
+            of_this_rank = next(batches, None)
+            batch = first_available(of_this_rank, self._device) if is_sharded(module) else of_this_rank
             if batch is None:
                 return
-            yield batch if own is not None else replace(batch, is_real=False)
+            yield batch if of_this_rank is not None else replace(batch, is_real=False)
 
 
 @dataclass

@@ -176,16 +176,16 @@ def _scan_parts(task: tuple[list[SourcePart], int], plan: ScanPlan[T]) -> _Scann
     labels, unusable = list[np.ndarray | None](), list[np.ndarray | None]()
     for part in parts:
         for rows in read_part(part, plan.columns, unreadable.add):
-            rows, own = reader.read(rows, bad.add)
+            rows, rows_labels = reader.read(rows, bad.add)
             if plan.check is not None:
                 valid = valid_rows(rows, plan.check, bad.add)
                 rows = rows.take(valid)
-                if own is not None:
-                    unusable.append(np.delete(own, valid, axis=0))
-                    own = own[valid]
+                if rows_labels is not None:
+                    unusable.append(np.delete(rows_labels, valid, axis=0))
+                    rows_labels = rows_labels[valid]
             scanned = plan.scan(rows)
             sample.add(scanned.hashes, scanned.item)
-            labels.append(own)
+            labels.append(rows_labels)
             hashes.append(scanned.hashes)
             marks.append(np.ones(len(scanned.hashes), np.uint8) if scanned.marks is None else scanned.marks)
     found = Survey(

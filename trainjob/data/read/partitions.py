@@ -26,11 +26,11 @@ class Partition(WrappedPart):
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         """Reads the rows of the part, and adds the columns of its folders."""
-        own = dict(self.values)
-        inner = None if columns is None else [name for name in columns if name not in own]
+        from_folders = dict(self.values)
+        inner = None if columns is None else [name for name in columns if name not in from_folders]
         for rows in self.part.read(inner or None, on_bad):
-            table = rows.table.drop_columns([name for name in own if name in rows.table.column_names])
-            for name, value in own.items():
+            table = rows.table.drop_columns([name for name in from_folders if name in rows.table.column_names])
+            for name, value in from_folders.items():
                 table = table.append_column(name, pa.array([value] * len(rows.table), pa.string()))
             chosen = table.column_names if columns is None else [name for name in columns if name in table.column_names]
             yield Rows(table.select(chosen), rows.where, rows.size)

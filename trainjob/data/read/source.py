@@ -80,9 +80,9 @@ def sources_of(dataset: Dataset) -> dict[str, Source]:
     """The sources of `train`, of `validation` where it is not a share of train, and of `test` and `unlabelled` where
     there are some."""
     sources = {"train": dataset.train}
-    own = dataset.validation
-    if own.fraction is None:
-        sources["validation"] = Source(uri=own.uri, uris=own.uris, format=dataset.train.format)
+    validation = dataset.validation
+    if validation.fraction is None:
+        sources["validation"] = Source(uri=validation.uri, uris=validation.uris, format=dataset.train.format)
     if dataset.test is not None:
         sources["test"] = dataset.test
     if dataset.unlabelled is not None:

@@ -172,9 +172,9 @@ def several_number_scores(
     columns: list[ColumnScores] = []
     for index, name in enumerate(names):
         order = np.lexsort((predicted[:, index], labels[:, index]))
-        own = labels[order, index], predicted[order, index], float(loss_sums[index])
+        of_column = labels[order, index], predicted[order, index], float(loss_sums[index])
         points = min(MAX_POINTS, POINTS_OF_ALL // len(names))
-        columns.append(ColumnScores(name=name, scores=described(of_columns[index], *own, points)))
+        columns.append(ColumnScores(name=name, scores=described(of_columns[index], *of_column, points)))
     return SeveralNumbersScores(
         rows=len(labels),
         loss=float(loss_sums.mean()) / len(labels),

@@ -26,8 +26,8 @@ def set_stop_tokens(network: PreTrainedModel, tokens: TokensInput) -> None:
 
 def stop_token_ids(network: PreTrainedModel) -> list[int]:
     """The tokens at which generation stops."""
-    own = cast("Any", network).generation_config.eos_token_id
-    return [] if own is None else own if isinstance(own, list) else [own]
+    stops = cast("Any", network).generation_config.eos_token_id
+    return [] if stops is None else stops if isinstance(stops, list) else [stops]
 
 
 def special_tokens_only(config: Any) -> GenerationConfig:

@@ -21,9 +21,9 @@ def use_pytorch_norms(network: nn.Module) -> None:
 
 
 def _torchs(norm: Any) -> nn.RMSNorm:
-    own = nn.RMSNorm(norm.weight.shape, norm.variance_epsilon, device="meta")
-    own.weight = norm.weight
-    return own.train(norm.training)
+    replacement = nn.RMSNorm(norm.weight.shape, norm.variance_epsilon, device="meta")
+    replacement.weight = norm.weight
+    return replacement.train(norm.training)
 
 
 @cache

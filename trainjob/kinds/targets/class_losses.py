@@ -74,9 +74,9 @@ def _divergence(logits: Tensor, teacher: Tensor) -> Tensor:
 def _binary_divergence(logits: Tensor, teacher: Tensor) -> Tensor:
     """The mean Kullback-Leibler divergence over the C sigmoids, float32 [n]."""
     targets = teacher.sigmoid()
-    own = functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+    entropy = functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
     least = functional.binary_cross_entropy_with_logits(teacher, targets, reduction="none")
-    return (own - least).mean(dim=1)
+    return (entropy - least).mean(dim=1)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

@@ -64,12 +64,12 @@ class MatchingObjective:
 def ranking_losses(vectors: Tensor, labels: Tensor, scale: float, is_real: bool = True) -> Tensor:
     """The losses [n] of pairs or triplets with these vectors [n, 2 or 3, d] and the labels of `MatchingText`, among the
     texts of all ranks if gradients are computed; rows that are not real do not count."""
-    own = _hashes(labels)
-    texts, others, is_there, start = of_all_ranks(vectors[:, 1:], own, is_real)
+    hashes = _hashes(labels)
+    texts, others, is_there, start = of_all_ranks(vectors[:, 1:], hashes, is_real)
     row = start + torch.arange(len(labels), device=labels.device)
-    excluded = own[:, 1, None, None] == others[:, 1:]
-    excluded |= own[:, 0, None, None] == (others[:, 1:] & HASH)
-    excluded[:, :, 0] |= own[:, :1] == others[:, 0]
+    excluded = hashes[:, 1, None, None] == others[:, 1:]
+    excluded |= hashes[:, 0, None, None] == (others[:, 1:] & HASH)
+    excluded[:, :, 0] |= hashes[:, :1] == others[:, 0]
     excluded |= ~is_there[:, None]
     right = row * texts.shape[1]
     excluded = excluded.flatten(1).scatter(1, right[:, None], False)

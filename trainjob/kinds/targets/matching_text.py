@@ -154,7 +154,7 @@ def _read(
     rows: Rows, text: Sequence[str], pair: Sequence[str], negative: Sequence[str], on_bad: OnBadRow
 ) -> tuple[Rows, np.ndarray]:
     rows, texts = rows_with_texts(rows, [names for names in (text, pair, negative) if names], on_bad)
-    first, second, *third = (np.array([zlib.crc32(each.encode()) for each in own], np.int64) for own in texts)
+    first, second, *third = (np.array([zlib.crc32(each.encode()) for each in column], np.int64) for column in texts)
     first &= HASH
     if third:
         return rows, np.stack([first, second, *third], axis=1).astype(np.float64)

@@ -62,7 +62,7 @@ def rows_with_texts(rows: Rows, groups: Sequence[Sequence[str]], on_bad: OnBadRo
             location = rows.where(index)
             on_bad(RowError(f"{location}: {kind}: fill it in or drop the row", location, kind))
     kept = np.flatnonzero(usable)
-    return rows.take(kept), [[own[index] for index in kept.tolist()] for own in texts]
+    return rows.take(kept), [[column[index] for index in kept.tolist()] for column in texts]
 
 
 def vector_lists(vectors: np.ndarray) -> pa.Array:

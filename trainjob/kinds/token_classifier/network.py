@@ -45,8 +45,8 @@ class TokenClassifier(PretrainedClassifier):
         place = torch.arange(length, device=tokens.device)
         window = (place - overlap // 2).clamp(min=0).div(stride, rounding_mode="floor").minimum(last[:, None])
         row = torch.arange(rows, device=tokens.device)[:, None]
-        own = logits[row, window, (place - window * stride).clamp(max=width - 1)]
-        return torch.cat([own, offsets.float()], dim=2)
+        logits_of_tokens = logits[row, window, (place - window * stride).clamp(max=width - 1)]
+        return torch.cat([logits_of_tokens, offsets.float()], dim=2)
 
     def _window_logits(self, tokens: Tensor, is_token: Tensor) -> Tensor:
         """float32 [windows, width, tags], of tokens int64 [windows, width], between the special tokens."""

@@ -135,9 +135,9 @@ class SpanTarget(Target):
                     (int(places[start, 0]), int(places[stop - 1, 1]), self.types[kind]),
                     float(likely[start:stop].mean()),
                 )
-                for start, stop, kind in runs_of(own)
+                for start, stop, kind in runs_of(tags_of_text)
             ]
-            for own, likely, places in zip(tags.numpy(), probabilities.numpy(), offsets.numpy(), strict=True)
+            for tags_of_text, likely, places in zip(tags.numpy(), probabilities.numpy(), offsets.numpy(), strict=True)
         ]
 
     def answer(self, outputs: "Tensor", module: "nn.Module") -> pa.Table:
