@@ -16,7 +16,6 @@ from trainjob.data import Fitted
 from trainjob.data.read.csv_injection import PROBABILITY
 from trainjob.doing import DOING
 from trainjob.errors import DataError, UserError
-from trainjob.evaluation.paired import ClassJudge
 from trainjob.kinds.target import Target
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.runs.files import FITTED, MODEL
@@ -105,6 +104,6 @@ def _predict(
         return predict_held_out(name, train, held, fitted.preprocessor.target, validation)
     from trainjob.baselines.language_model.classify import classify
 
-    if not isinstance(fitted.preprocessor.target.judge, ClassJudge):
+    if not fitted.preprocessor.target.chooses_one_class:
         raise UserError("a language model chooses one class for each text, but these rows have several labels")
     return classify(model, run, fitted.preprocessor.target.classes, train, held, job.spec.training.seed)

@@ -155,12 +155,10 @@ def _cascade(run: "Folder", preprocessor: "Preprocessor", threshold: float) -> "
         noun = KINDS[preprocessor.kind].a_noun
         raise UserError(f"--cascade asks a language model, which only classifies texts; {run.uri} is {noun}")
     from trainjob.baselines.cascade import LanguageModelCascade
-    from trainjob.evaluation.paired import ClassJudge
     from trainjob.runs.model import run_folder_of
 
-    if not isinstance(preprocessor.target.judge, ClassJudge):
+    if not preprocessor.target.chooses_one_class:
         raise UserError(f"--cascade asks a language model for one class; {run.uri} gives each row several labels")
-
     return LanguageModelCascade(run_folder_of(run), threshold)
 
 

@@ -45,6 +45,11 @@ class Target(Protocol):
         return []
 
     @property
+    def chooses_one_class(self) -> bool:
+        """Whether each answer is exactly one of `classes`."""
+        return False
+
+    @property
     def width(self) -> int:
         """The number of outputs for each row; 0 where a row has one answer for each token."""
         ...

@@ -1,4 +1,4 @@
-"""The language model: what `trainjob.kinds.kind.Kind` asks of it."""
+"""The language model as a `trainjob.kinds.kind.Kind`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

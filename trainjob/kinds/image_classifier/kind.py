@@ -1,4 +1,4 @@
-"""The image classifier: what `trainjob.kinds.kind.Kind` asks of it."""
+"""The image classifier as a `trainjob.kinds.kind.Kind`."""
 
 from typing import TYPE_CHECKING, Any
 

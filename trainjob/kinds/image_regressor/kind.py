@@ -1,4 +1,4 @@
-"""The image regressor: what `trainjob.kinds.kind.Kind` asks of it."""
+"""The image regressor as a `trainjob.kinds.kind.Kind`."""
 
 from typing import TYPE_CHECKING, Any
 

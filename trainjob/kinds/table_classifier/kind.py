@@ -1,4 +1,4 @@
-"""The table classifier: what `trainjob.kinds.kind.Kind` asks of it."""
+"""The table classifier as a `trainjob.kinds.kind.Kind`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

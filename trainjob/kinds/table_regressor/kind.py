@@ -1,4 +1,4 @@
-"""The table regressor: what `trainjob.kinds.kind.Kind` asks of it."""
+"""The table regressor as a `trainjob.kinds.kind.Kind`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

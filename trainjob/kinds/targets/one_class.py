@@ -43,6 +43,10 @@ class OneClass:
     """Classes of the training source with too few rows to learn them; not saved."""
 
     @property
+    def chooses_one_class(self) -> bool:
+        return True
+
+    @property
     def width(self) -> int:
         return len(self.classes)
 

@@ -1,4 +1,4 @@
-"""The text classifier: what `trainjob.kinds.kind.Kind` asks of it."""
+"""The text classifier as a `trainjob.kinds.kind.Kind`."""
 
 from typing import TYPE_CHECKING, Any
 

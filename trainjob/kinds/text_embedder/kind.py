@@ -1,4 +1,4 @@
-"""The text embedder: what `trainjob.kinds.kind.Kind` asks of it."""
+"""The text embedder as a `trainjob.kinds.kind.Kind`."""
 
 from collections.abc import Sequence
 from pathlib import Path

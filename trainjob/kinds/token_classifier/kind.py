@@ -1,4 +1,4 @@
-"""The token classifier: what `trainjob.kinds.kind.Kind` asks of it."""
+"""The token classifier as a `trainjob.kinds.kind.Kind`."""
 
 from collections.abc import Sequence
 from pathlib import Path
