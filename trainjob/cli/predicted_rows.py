@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +45,12 @@ def classify(
     noun = predictor.preprocessor.input.noun
     second = None if cascade is None else _cascade(run, predictor.preprocessor, cascade)
     if data is not None:
-        rows = write(_predicted(predictor, _image_column(run), data, output, second), data, output)
+        unknown = Counter[str]()
+        rows = write(_predicted(predictor, _image_column(run), data, output, second, unknown), data, output)
         say(f"{rows:,} predictions written to {output}")
+        if unknown:
+            cells = ", ".join(f"{name} {count:,}" for name, count in unknown.items())
+            notify(f"cells whose category the model has not learned, of {rows:,} rows: {cells}")
         for note in second.notes() if second is not None else []:
             say(note)
         return
@@ -75,16 +80,23 @@ def _option(preprocessor: "Preprocessor") -> str:
 
 
 def _predicted(
-    predictor: "Predictor", image: str | None, data: str, output: Path, cascade: "LanguageModelCascade | None"
+    predictor: "Predictor",
+    image: str | None,
+    data: str,
+    output: Path,
+    cascade: "LanguageModelCascade | None",
+    unknown: Counter[str],
 ) -> "Iterator[pa.Table]":
     """The rows of `data`, some at a time, with the columns that hold the predictions. Those of an earlier prediction,
     where there are all of several, are replaced; other columns of the same names are renamed, with a Notice. `image` is
-    the column of a table that holds the images, where it is known."""
+    the column of a table that holds the images, where it is known. Counts the cells of unknown categories in `unknown`,
+    by column."""
     import pyarrow as pa
 
     from trainjob.data.read.bad_rows import BadRows
     from trainjob.data.read.image_files import ImageFiles
     from trainjob.data.read.rows import Rows
+    from trainjob.kinds.input import unknown_categories
 
     inputs, bad = predictor.preprocessor.input, BadRows(data)
     found = inputs.parts(input_parts(data, output), image, read)
@@ -92,6 +104,7 @@ def _predicted(
 
     def predict(rows: Rows) -> pa.Table:
         answers = flat(predictor.answers(rows.table, where=rows.where))
+        unknown.update(unknown_categories(inputs, rows.table, rows.where))
         columns = shown(rows)
         if not has_labels:
             del columns["label"]

@@ -134,3 +134,18 @@ class SeparateColumns(Protocol):
 def separate_columns(fitted: Input) -> SeparateColumns | None:
     """The same input if it prepares each column by itself; None otherwise."""
     return fitted if isinstance(fitted, SeparateColumns) else None
+
+
+@runtime_checkable
+class WithCategories(Protocol):
+    """An input that reads columns of categories."""
+
+    def unknown_categories(self, table: "pa.Table", where: Where) -> dict[str, int]:
+        """The number of cells that are none of the categories that the model has learned, of each column that has such
+        cells."""
+        ...
+
+
+def unknown_categories(fitted: Input, table: "pa.Table", where: Where) -> dict[str, int]:
+    """The same for any input."""
+    return fitted.unknown_categories(table, where) if isinstance(fitted, WithCategories) else {}

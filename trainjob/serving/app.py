@@ -17,7 +17,9 @@ from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from trainjob import __version__
+from trainjob.data.read.rows import row_number
 from trainjob.errors import UserError
+from trainjob.kinds.input import unknown_categories
 from trainjob.kinds.inputs.questions import Question
 from trainjob.kinds.reply import Reply
 from trainjob.predictor import Predictor
@@ -128,7 +130,10 @@ def _replies(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) -> Seq
         outputs = predictor.outputs(table, together, where=lambda _: f"the {preprocessor.input.noun}")
         if not outputs.isfinite().all():
             raise _NoNumbers("the model computed an output that is not a number")
-        return preprocessor.target.replies(outputs, predictor.model)
+        replies = preprocessor.target.replies(outputs, predictor.model)
+    for column, cells in unknown_categories(preprocessor.input, table, row_number).items():
+        metrics.unknown_categories.labels(column).inc(cells)
+    return replies
 
 
 async def _answers(batches: Batches[Row, Reply], asked: Question) -> list[Reply]:

@@ -28,6 +28,12 @@ class Metrics:
             "trainjob_serving_batch_seconds", "To compute a batch.", buckets=SECONDS, registry=registry
         )
         self.batch_rows = Histogram("trainjob_serving_batch_rows", "Rows of a batch.", buckets=ROWS, registry=registry)
+        self.unknown_categories = Counter(
+            "trainjob_serving_unknown_categories",
+            "Cells whose category the model has not learned.",
+            ["column"],
+            registry=registry,
+        )
         self.waiting_rows = Gauge("trainjob_serving_waiting_rows", "Rows that are in no batch yet.", registry=registry)
 
     def text(self) -> bytes:

@@ -383,6 +383,15 @@ def test_a_number_that_is_the_label_in_another_unit_tells_it() -> None:
     assert not tells(pa.array([None, *[f"{value:.17g}" for value in meters[1:]]], pa.string()), labels)
 
 
+def test_cells_of_unknown_categories_are_counted_where_rows_are_predicted(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", document_of(write_customers(tmp_path / "rows.csv")))
+    command = ["predict", str(run), "-o", str(tmp_path / "predictions.csv")]
+    CliRunner().invoke(app, [*command, str(tmp_path / "rows.csv")], catch_exceptions=False)
+    new = write_customers(tmp_path / "new.csv", city={3: "Atlantis", 5: " Rome ", 70: "Atlantis", 8: "Ys"})
+    with pytest.warns(Notice, match="cells whose category the model has not learned, of 200 rows: city 3$"):
+        CliRunner().invoke(app, [*command, str(new)], catch_exceptions=False)
+
+
 def test_a_code_without_its_zeros_is_not_taken_for_a_rare_category(tmp_path: Path) -> None:
     codes = {number: ("01003", "02115", "10001")[number % 3] for number in range(200)}
     run = make_run(tmp_path / "run", document_of(write_customers(tmp_path / "rows.csv", city=codes)))

@@ -98,3 +98,8 @@ def test_of_other_paths_and_methods(table: Server):
     assert table.get("/nothing").detail == "there is no /nothing: send rows to /predict, or see /docs"
     said = "/predict does not take GET: send rows with POST to /predict, or see /docs"
     assert table.get("/predict").detail == said
+
+
+def test_unknown_categories_of_tables_are_counted(table: Server):
+    assert table.predict({"rows": [GOOD, GOOD | {"city": "Atlantis"}, GOOD | {"city": None}]}).status == 200
+    assert 'trainjob_serving_unknown_categories_total{column="city"} 1.0' in table.get("/metrics").text

@@ -17,6 +17,7 @@ from trainjob.kinds.inputs.cells import as_categories, trimmed
 from trainjob.kinds.inputs.given import as_arrow_table
 from trainjob.kinds.inputs.questions import Question, row_question
 from trainjob.kinds.inputs.table_columns import TableColumn
+from trainjob.kinds.inputs.unknown_categories import unknown_categories
 
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
@@ -116,6 +117,9 @@ class TableInput:
         count = len(self.levels)
         inputs = {"numbers": np.ascontiguousarray(rows[:, :count])} if count else {}
         return inputs | ({"categories": rows[:, count:].astype(np.int64)} if self.cardinalities else {})
+
+    def unknown_categories(self, table: pa.Table, where: Callable[[int], str] = row_number) -> dict[str, int]:
+        return unknown_categories(self.read, table, where)
 
     def alone(self) -> Self:
         return self
