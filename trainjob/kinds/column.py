@@ -28,8 +28,11 @@ class Column:
         is_unique = self.found.words is None or len(self.found.words) > cells / 2
         words = WORDS_OF_TITLE if is_unique else WORDS_OF_TEXT
         is_wordy = bool(cells) and self.found.others > cells / 2 and self.words >= words * cells
-        is_date = self.found.dates > cells / 2
-        return is_wordy and not is_date and not self.is_bracketed and not self.lists_labels
+        return is_wordy and not self.is_date and not self.is_bracketed and not self.lists_labels
+
+    @property
+    def is_date(self) -> bool:
+        return self.found.dates > self.found.cells / 2
 
     @property
     def is_number(self) -> bool:
@@ -39,7 +42,7 @@ class Column:
     @property
     def has_few(self) -> bool:
         """Whether its cells have few enough different values to be the classes of a label."""
-        return not self.is_text and 2 <= (self.classes or 0) <= MAX_CLASSES
+        return not self.is_text and not self.is_date and 2 <= (self.classes or 0) <= MAX_CLASSES
 
     @property
     def is_bracketed(self) -> bool:

@@ -3,6 +3,7 @@
 import io
 import math
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -176,7 +177,10 @@ def _style_axes(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
 def inline_svg(figure: Figure, prefix: str) -> str:
     """The figure as an `<svg>` element whose ids start with `prefix`, its colours as CSS variables."""
     text = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(text, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    with warnings.catch_warnings():
+        # The SVG holds text, which the reader's own fonts draw: matplotlib's need not have its characters.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        FigureCanvasSVG(figure).print_svg(text, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)

@@ -56,6 +56,30 @@ def test_a_table_with_a_label(tmp_path: Path) -> None:
     assert "train: {uri: customers.csv}" in text  # relative to the file
 
 
+def test_few_dates_are_no_classes(tmp_path: Path) -> None:
+    rows = ([n / 7, CHANCE.choice("AB"), f"2026-01-0{n % 3 + 1}"] for n in range(100))
+    spec, _ = proposal(tmp_path, write(tmp_path / "sales.csv", ["price", "shop", "day"], rows))
+    assert spec["dataset"]["label"] == "shop"
+
+
+def test_a_label_alone_is_nothing_to_learn_from(tmp_path: Path) -> None:
+    done = init(write(tmp_path / "labels.csv", ["label"], ([CHANCE.choice("AB")] for _ in range(40))))
+    assert "no column can be learned from: there is none beside the label" in str(done.exception)
+
+
+def test_the_columns_of_an_annotation_tool_are_no_features(tmp_path: Path) -> None:
+    texts = ["the red bicycle was sold", "an old blue car stood there"]
+    rows = [
+        {"id": n, "text": f"{texts[n % 2]} {n}", "topic": "ab"[n % 2], "annotator": n % 3, "annotation_id": 7 * n % 101}
+        for n in range(60)
+    ]
+    data = tmp_path / "export.json"
+    data.write_text(json.dumps(rows))
+    spec, text = proposal(tmp_path, data, "--label", "topic")
+    assert "textClassifier" in spec["model"]
+    assert "tableClassifier" not in text
+
+
 def test_a_label_that_is_not_clear_is_asked_for(tmp_path: Path) -> None:
     rows = ([CHANCE.choice("AB"), CHANCE.choice(["yes", "no"]), f"C-{n}"] for n in range(100))
     done = init(write(tmp_path / "customers.csv", ["city", "churned", "code"], rows))

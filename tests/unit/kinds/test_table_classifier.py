@@ -255,11 +255,16 @@ def test_a_column_with_very_many_categories_is_limited(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     lines = [f"{number // 3},{'ab'[number % 2]}" for number in range(36_000)]
     file.write_text("\n".join(["code,label", *(f"c{line}" for line in lines)]))
-    with pytest.raises(DataError, match=r"no column can be learned from: code \(identifiers or texts"):
+    with pytest.raises(DataError, match=r"learned from: code \(more than 10,000 different values, as identi"):
         fit(spec_of(file))
     fitted, table = fitted_on(file, columns={"code": "category"})
     assert table.cardinalities == [1001]
     assert 'column "code": only the 1,000 most frequent values are categories of their own' in notes_of(fitted)
+
+
+def test_a_category_of_which_no_value_occurs_twice_is_told(tmp_path: Path) -> None:
+    fitted, _ = fitted_on(write_customers(tmp_path / "rows.csv"), columns={"note": "category"})
+    assert 'column "note": each value is in one row, so nothing can be learned from it' in notes_of(fitted)
 
 
 def cells_of(table: TableInput, **cells: Any) -> dict[str, np.ndarray]:

@@ -3,13 +3,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, summary, write_run
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import estimate_scores, lead
 from trainjob.formatting import MISSING
-from trainjob.report.charts import MAX_METRICS
+from trainjob.report.charts import MAX_METRICS, STYLE, inline_svg
 from trainjob.report.render import render
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.storage import Folder
@@ -340,6 +342,14 @@ def test_a_damaged_trainjob_is_said_on_one_line(text_run: Folder, content: bytes
     file = f"{text_run.uri}/trainjob.yaml"
     advice = "restore it from a copy, or train again (`trainjob run --fresh`)"
     assert str(caught.value) == f"{file} is damaged, or from another version of trainjob: {problem}; {advice}"
+
+
+def test_names_in_any_script_are_drawn(recwarn: pytest.WarningsRecorder) -> None:
+    with rc_context(STYLE):
+        figure = Figure()
+        figure.add_subplot().set_title("数据")
+        assert "数据" in inline_svg(figure, "names")
+    assert not recwarn.list
 
 
 def test_the_command_writes_and_prints_where(text_run: Folder, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ without an answer that counts, such as skipped and rejected ones, say so in thei
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,11 @@ def as_row(row: dict[str, Any], where: str) -> dict[str, Any]:
     if "annotation_id" in row and "annotator" in row:
         return {name: _of_json_min(value) for name, value in row.items()}
     return row
+
+
+def has_columns_of_a_tool(names: Container[str]) -> bool:
+    """Whether some columns of these names are not the user's: who annotated a row, when, and the tool's own numbers."""
+    return ("_task_hash" in names and "answer" in names) or ("annotation_id" in names and "annotator" in names)
 
 
 def checked_row(row: dict[str, Any], columns: Sequence[str], where: str) -> dict[str, Any]:

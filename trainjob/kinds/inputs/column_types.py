@@ -130,7 +130,9 @@ class Found:
                 "or dates such as 31.12.2026 or 12/31/2026: write them as 1234.50 and 2026-12-31, or set "
                 f"dataset.columns to {{{name}: category}} or {{{name}: ignore}}"
             )
-        if self.words is None or len(self.words) > max(FEW_WORDS, known / 2):
+        if self.words is None:
+            return "ignore", f"more than {MAX_WORDS:,} different values, as identifiers or texts have"
+        if len(self.words) > max(FEW_WORDS, known / 2):
             return "ignore", "identifiers or texts: most rows have a value of their own"
         return "category", ""
 

@@ -137,4 +137,6 @@ def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, telling: S
             notes.append(
                 f'column "{column.name}": only the {MAX_CATEGORIES:,} most frequent values are categories of their own'
             )
+        elif column.categories is not None and not column.categories.names:
+            notes.append(f'column "{column.name}": each value is in one row, so nothing can be learned from it')
     return notes

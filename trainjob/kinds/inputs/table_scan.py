@@ -124,7 +124,8 @@ def sampled_cells(
 
 
 def nothing_left(dataset: Dataset, left_out: Mapping[str, str]) -> DataError:
-    return DataError(f"{listed(dataset.train.all_uris)}: no column can be learned from: {reasons(left_out)}")
+    why = reasons(left_out) or "there is none beside the label"
+    return DataError(f"{listed(dataset.train.all_uris)}: no column can be learned from: {why}")
 
 
 def reasons(left_out: Mapping[str, str]) -> str:

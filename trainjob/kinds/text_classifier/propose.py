@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from trainjob.data.read.annotation_tools import has_columns_of_a_tool
 from trainjob.errors import DataError, listed
 from trainjob.kinds.column import Column
 from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
@@ -43,7 +44,10 @@ def propose(look: Look) -> Proposal:
 
 
 def other_kind(kind: str, look: Look, read: Sequence[str]) -> list[str]:
-    """A note on the kind of model that learns from numbers and categories, if columns beside those `read` hold some."""
+    """A note on the kind of model that learns from numbers and categories, if columns beside those `read` hold some
+    that the user gave."""
+    if has_columns_of_a_tool(look.names):
+        return []
     others = [name for name, column in look.columns.items() if name not in read and _is_learned(name, column)]
     learned = f"`--kind {kind}` learns from {listed(others)}, and leaves the texts out."
     return [learned] if others else []
