@@ -74,16 +74,8 @@ def save_tables(tables: Iterable[tuple[str, pa.Table]], folder: Path) -> None:
             rows.finish()
 
 
-def save_arrays(examples: dict[str, Examples], folder: Path) -> None:
-    for name, rows in examples.items():
-        (folder / name).mkdir(parents=True)
-        for array in fields(rows):
-            if getattr(rows, array.name) is not None:
-                np.save(folder / name / f"{array.name}.npy", getattr(rows, array.name))
-
-
 def load_arrays(folder: Path) -> dict[str, Examples]:
-    """Maps the rows that `save_tables` or `save_arrays` wrote."""
+    """Maps the rows that `save_tables` wrote."""
     return {
         path.name: Examples(**{file.stem: np.load(file, mmap_mode="r") for file in path.iterdir()})
         for path in folder.iterdir()

@@ -13,10 +13,10 @@ from trainjob.data.batches.loaders import (
     StreamedBatches,
     TrainingBatches,
     memory_windows,
-    read_whole,
     read_windows,
     scoring_batches,
 )
+from trainjob.data.batches.prepare import read_tables
 from trainjob.worker.job import WorkerJob
 from trainjob.worker.shared_rows import read_once_per_node
 
@@ -61,7 +61,7 @@ def _in_memory_sets(job: WorkerJob) -> Callable[[str], Examples]:
     one copy."""
     if job.examples is not None:
         return job.examples().__getitem__
-    return cache(lambda name: read_once_per_node(lambda: read_whole(_dataset_shard(name))))
+    return cache(lambda name: read_once_per_node(lambda: read_tables(_dataset_shard(name))))
 
 
 def _dataset_shard(name: str) -> "DataIterator":

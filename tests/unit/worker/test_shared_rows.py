@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from ranks import run_on
@@ -16,7 +17,11 @@ from trainjob.worker.shared_rows import read_once_per_node
 
 FIELD = "spec.model.textClassifier.pretrained"
 
-ROWS = Examples(np.arange(12, dtype=np.int32), np.array([0, 5, 12]), np.array([1, 0]), rows=np.array([0, 2**40]))
+TABLES = [
+    pa.table({"values": pa.array([row], pa.list_(pa.int32())), "label": [label], "row": [number]})
+    for row, label, number in (([0, 1, 2, 3, 4], 1, 0), ([5, 6, 7, 8, 9, 10, 11], 0, 2**40))
+]
+ROWS = Examples.concat(TABLES)
 
 
 def _on_nodes_of(size: int) -> None:
@@ -30,9 +35,9 @@ def _shared(node_size: int, scratch: Path) -> tuple[Examples, int, bool]:
     os.environ["TMPDIR"] = str(scratch)
     reads: list[int] = []
 
-    def read() -> Examples:
+    def read() -> list[pa.Table]:
         reads.append(rank())
-        return ROWS
+        return TABLES
 
     rows = read_once_per_node(read)
     return (

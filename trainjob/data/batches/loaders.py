@@ -33,7 +33,6 @@ WINDOW_ROWS = 1024
 WINDOW_BATCHES = 64
 """Batches whose rows are sorted together when all rows are in memory."""
 SHUFFLE_BUFFER_BYTES = 256 * 2**20
-EVERY_ROW = 2**62
 
 
 class TrainingBatches(Protocol):
@@ -146,12 +145,6 @@ def read_windows(
     with user_errors():
         for batch in batches:
             yield Examples(**{name: tensor.numpy() for name, tensor in batch.items()})
-
-
-def read_whole(data: "DataIterator") -> Examples:
-    """All rows of `data`, at least one."""
-    (examples,) = read_windows(data, EVERY_ROW)
-    return examples
 
 
 class _ExamplesDataset(Dataset[tuple[Examples, bool]]):

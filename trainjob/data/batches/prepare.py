@@ -27,7 +27,7 @@ from trainjob.doing import DOING, ROWS
 from trainjob.errors import DataError, UserError, listed
 
 if TYPE_CHECKING:
-    from ray.data import DataContext, Dataset
+    from ray.data import DataContext, DataIterator, Dataset
 
 STORE_SHARE = 0.4
 """Fraction of the object store for prepared rows; the rest is for shuffling and batches."""
@@ -190,11 +190,13 @@ def bytes_of_sets(spec: TrainJobSpec, fitted: Fitted) -> dict[str, int]:
 
 def read_datasets(datasets: "Mapping[str, Dataset]") -> dict[str, Examples]:
     """Prepared sets in memory, in the sources' order. Raises DataError for bad rows."""
+    return {name: Examples.concat(read_tables(dataset)) for name, dataset in datasets.items()}
+
+
+def read_tables(data: "Dataset | DataIterator") -> Iterator[pa.Table]:
+    """All rows, in tables of the size in which Ray Data keeps them. Raises DataError for bad rows."""
     with user_errors():
-        return {
-            name: Examples.concat(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
-            for name, dataset in datasets.items()
-        }
+        yield from data.iter_batches(batch_size=None, batch_format="pyarrow")
 
 
 def data_context() -> "DataContext":
