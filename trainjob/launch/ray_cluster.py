@@ -14,7 +14,7 @@ from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
 from trainjob.errors import TransientError, UserError, notify
 from trainjob.launch.fast.forked_ray_workers import runtime_environment
-from trainjob.launch.fast.ray_internals import sends_tokens, silence_worker_deaths
+from trainjob.launch.fast.ray_internals import sends_tokens, silence_worker_deaths, without_unneeded_processes
 
 DATA_CPUS = 2
 """CPUs of the Ray cluster in addition to those of the workers: without them, Ray Data would wait forever to read."""
@@ -114,7 +114,8 @@ def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> 
                 "Ray was imported before the run and does not know RAY_AUTH_MODE=token, which the run sets: set this "
                 "variable before Python starts, or call `trainjob.run` before `import ray`"
             )
-        local_ray.start(spec.worker_slots * threads + DATA_CPUS, OBJECT_STORE_BYTES, environment)
+        with without_unneeded_processes():
+            local_ray.start(spec.worker_slots * threads + DATA_CPUS, OBJECT_STORE_BYTES, environment)
     interrupts.handle_again()  # Ray handles SIGTERM itself: it prints the stack of its native code
     silence_worker_deaths()
     for name in ("ray.train", "ray.data"):

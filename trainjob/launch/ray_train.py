@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainjob.api import TrainJobSpec
 from trainjob.data.batches.prepare import data_context
 from trainjob.launch.fast.ray_internals import trainer_class
-from trainjob.launch.ray_cluster import is_elastic, is_own_cluster, worker_resources
+from trainjob.launch.ray_cluster import is_elastic, is_own_cluster, on_cluster, worker_resources
 from trainjob.launch.worker_errors import WorkerError, first_failure, lost_a_worker, worker_error
 from trainjob.storage import Folder, GuardedFileSystem, open_filesystem
 
@@ -50,7 +50,7 @@ def run_on_ray(
         filesystem = GuardedFileSystem(run)
     workers = spec.workers
     elastic = is_elastic(spec)
-    trainer = trainer_class(is_own_cluster(), uses_ray_data=datasets is not None, elastic=elastic)(
+    trainer = trainer_class(is_own_cluster(), datasets is not None, elastic, on_cluster())(
         partial(_report_lost_connections_late, work),
         scaling_config=ScalingConfig(  # pyrefly: ignore[bad-argument-type]
             num_workers=(workers.minimum or workers.count, workers.count) if elastic else workers.count,  # pyrefly: ignore[bad-argument-type]

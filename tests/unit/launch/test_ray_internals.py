@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 import ray
 from ray._private import worker
+from ray._private.node import Node
 from ray.train import ScalingConfig
 from ray.train.torch import TorchTrainer
 from ray.train.v2._internal import exceptions
@@ -26,6 +27,7 @@ from ray.train.v2.api.preemption import PreemptionInfo
 
 from trainjob.api.cluster import WORKER_RESOURCE
 from trainjob.launch.fast.ray_internals import (
+    UNNEEDED_STARTS,
     elastic_policy,
     has_died,
     is_announced,
@@ -33,6 +35,7 @@ from trainjob.launch.fast.ray_internals import (
     may_be_alive,
     silence_worker_deaths,
     trainer_class,
+    without_unneeded_processes,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ray Data's own
@@ -79,8 +82,10 @@ def test_a_worker_that_no_longer_answers_is_told_by_a_class_of_its_own():
 
 @pytest.mark.usefixtures("unknown_version")
 def test_with_another_version_the_trainer_is_ray_trains_own(monkeypatch: pytest.MonkeyPatch):
-    assert trainer_class(own_cluster=True, uses_ray_data=False, elastic=False) is TorchTrainer
-    assert trainer_class(own_cluster=True, uses_ray_data=False, elastic=True) is TorchTrainer
+    assert trainer_class(own_cluster=True, uses_ray_data=False, elastic=False, has_api_server=False) is TorchTrainer
+    assert trainer_class(own_cluster=True, uses_ray_data=False, elastic=True, has_api_server=True) is TorchTrainer
+    with without_unneeded_processes():
+        assert Node.start_monitor.__module__ == Node.__module__
     assert not is_announced()
     before = worker.print_to_stdstream
     silence_worker_deaths()
@@ -109,8 +114,8 @@ def test_on_a_cluster_of_others_and_with_ray_data_the_policy_is_ray_trains_own(
     assert (given["scaling_policy"] and type(given["scaling_policy"]).__name__) == policy
 
 
-def _trainer(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> Any:
-    chosen: Any = trainer_class(own_cluster, uses_ray_data, elastic)
+def _trainer(own_cluster: bool, uses_ray_data: bool, elastic: bool, has_api_server: bool = True) -> Any:
+    chosen: Any = trainer_class(own_cluster, uses_ray_data, elastic, has_api_server)
     return chosen(train, scaling_config=ScalingConfig(num_workers=2))
 
 
@@ -135,6 +140,22 @@ def test_a_trainers_cleaner_is_the_patient_one():
     assert list(inspect.signature(placement_group_cleaner.is_actor_alive).parameters) == ["actor_id", "timeout"], (
         CHANGED
     )
+
+
+def test_a_cluster_without_an_api_server_has_no_cleaner():
+    trainer = _trainer(own_cluster=True, uses_ray_data=True, elastic=False, has_api_server=False)
+    callbacks = trainer._create_default_callbacks()  # noqa: SLF001
+    assert callbacks
+    assert not any(isinstance(each, PlacementGroupCleanerCallback) for each in callbacks)
+
+
+def test_ray_starts_its_processes_by_methods_that_can_be_replaced():
+    source = inspect.getsource(Node.start_head_processes) + inspect.getsource(Node.start_ray_processes)
+    own = {name: getattr(Node, name) for name in UNNEEDED_STARTS}
+    assert all(f"        self.{name}(" in source for name in own), CHANGED
+    with without_unneeded_processes():
+        assert all(getattr(Node, name) is not method for name, method in own.items())
+    assert all(getattr(Node, name) is method for name, method in own.items())
 
 
 def test_an_elastic_policy_looks_at_nodes_by_a_method_of_its_own():

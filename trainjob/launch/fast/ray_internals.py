@@ -5,6 +5,8 @@ the same. tests/unit/launch/test_ray_internals.py checks that the installed vers
 """
 
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -42,10 +44,34 @@ def is_announced() -> bool:
     return get_train_context().preemption_context.preemption_info is not None
 
 
-def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> "type[TorchTrainer]":
-    """Ray Train's trainer with a more patient cleaner. In a cluster of the run's own, it also has another scaling
-    policy: `elastic` workers follow the nodes at once; others, without Ray Data, start without waiting for a process
-    that reserves resources for them."""
+UNNEEDED_STARTS = ("start_api_server", "start_monitor", "start_log_monitor")
+"""Methods of Ray's `Node` that start a process each."""
+
+
+@contextmanager
+def without_unneeded_processes() -> Generator[None]:
+    """Within the block, `ray.init` starts a cluster without three processes, of 185 MB, that a run on one machine does
+    not need: the API server, the autoscaler's monitor, and the one that prints the workers' output in the driver. The
+    public settings leave out only parts of them."""
+    if not is_supported_version():
+        yield
+        return
+    from ray._private.node import Node
+
+    methods = {name: getattr(Node, name) for name in UNNEEDED_STARTS}
+    for name in methods:
+        setattr(Node, name, lambda *_, **__: None)
+    try:
+        yield
+    finally:
+        for name, method in methods.items():
+            setattr(Node, name, method)
+
+
+def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool, has_api_server: bool) -> "type[TorchTrainer]":
+    """Ray Train's trainer with a more patient cleaner; without one if the cluster has no API server, which the cleaner
+    would ask. In a cluster of the run's own, it also has another scaling policy: `elastic` workers follow the nodes at
+    once; others, without Ray Data, start without waiting for a process that reserves resources for them."""
     from ray.train.torch import TorchTrainer
 
     if not is_supported_version():
@@ -63,7 +89,11 @@ def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> "typ
             from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
 
             callbacks = super()._create_default_callbacks()
-            return [_cleaner() if isinstance(each, PlacementGroupCleanerCallback) else each for each in callbacks]
+            return [
+                _cleaner() if isinstance(each, PlacementGroupCleanerCallback) else each
+                for each in callbacks
+                if has_api_server or not isinstance(each, PlacementGroupCleanerCallback)
+            ]
 
     return Trainer
 

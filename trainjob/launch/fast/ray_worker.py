@@ -16,8 +16,8 @@ STARTED = b"s"
 
 POD_SERVER = "trainjob pod"
 """The name of the fork server that is started with a pod of the operator's. Each pod has its own socket addresses."""
-LIBRARIES = ("torch._dynamo", "torch.utils.tensorboard.writer", "pandas")
-"""Imports of all workers: an optimizer needs the first, rank 0 the second, Ray the third."""
+LIBRARIES = ("torch._dynamo", "torch.utils.tensorboard.writer", "pandas", "requests", "jsonschema", "click", "pdb")
+"""Imports of all workers: an optimizer needs the first, rank 0 the second, Ray the others."""
 
 _SERVER = "trainjob.launch.fast.ray_fork_server"
 FORK_ENVIRONMENT = {
