@@ -196,7 +196,7 @@ def read_datasets(datasets: "Mapping[str, Dataset]") -> dict[str, Examples]:
 def read_tables(data: "Dataset | DataIterator") -> Iterator[pa.Table]:
     """All rows, in tables of the size in which Ray Data keeps them. Raises DataError for bad rows."""
     with user_errors():
-        yield from data.iter_batches(batch_size=None, batch_format="pyarrow")
+        yield from data.iter_batches(batch_size=None, batch_format="pyarrow")  # pyrefly: ignore[bad-argument-type]
 
 
 def data_context() -> "DataContext":
