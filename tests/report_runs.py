@@ -48,7 +48,7 @@ TUNED_JOB = (
 )
 STARTED = datetime(2025, 3, 12, 14, 3, 5, tzinfo=UTC)
 CONFUSION = np.array([[40, 10], [5, 45]])
-VOID = {"meta", "br", "hr", "img", "link", "input"}
+VOID = {"meta", "br", "hr", "img", "link", "input", "wbr"}
 
 
 class Page(HTMLParser):

@@ -1,12 +1,19 @@
 """Numbers, times and names as reports and the command line show them."""
 
 import math
+import re
 from datetime import UTC, datetime
 
 from trainjob.api.numbers import to_json
 
 MISSING = "\N{EN DASH}"
 """Shown where there is no number."""
+_AS_WRITTEN = {
+    **{name: name.upper() for name in ("f1", "mae", "mrr", "rmse")},
+    **{name: name.capitalize() for name in ("pearson", "spearman")},
+    "r2": "R²",
+}
+"""The words of metrics' names that a text spells in another way."""
 
 
 def score(value: object) -> str:
@@ -22,10 +29,11 @@ def score(value: object) -> str:
 
 
 def plain_number(value: float, digits: int = 6, sign: str = "") -> str:
-    """A number with this many significant digits, and no exponent from 1 to 10^15; with `sign` "+", also of numbers
-    above 0."""
-    text = f"{value:{sign}.{digits}g}"
-    return f"{float(text):{sign}.0f}" if "e+" in text and abs(value) < 1e15 else text
+    """A number with so many significant digits, and all those before the point up to 10^15; with `sign` "+", also of
+    numbers above 0."""
+    if abs(value) < 1e15:
+        digits = max(digits, len(f"{abs(value):.0f}"))
+    return f"{value:{sign},.{digits}g}"
 
 
 def percent(share: float) -> str:
@@ -57,8 +65,18 @@ def timestamp(time: datetime) -> str:
 
 
 def readable(name: str) -> str:
-    """`validation_loss` → `validation loss`."""
-    return name.replace("_", " ")
+    """`validation_r2` → `validation R²`, `recall_at_10` → `recall@10`."""
+    words = " ".join(_AS_WRITTEN.get(word, word) for word in name.split("_"))
+    return re.sub(r" at (\d)", r"@\1", words)
+
+
+def title(name: str) -> str:
+    """The name of a metric as a heading: `validation_r2` → `Validation R²`."""
+    return capitalized(readable(name))
+
+
+def shortened(name: str, longest: int = 30) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def capitalized(name: str) -> str:

@@ -29,7 +29,7 @@ document.querySelector("button").click();
 """
 LINES = """
 if (document.querySelector("button").disabled) return null;
-return [...document.querySelectorAll("#answer tr")].map(row => [...row.cells].map(cell => cell.textContent));
+return [...document.querySelectorAll("#answer tbody tr")].map(row => [...row.cells].map(cell => cell.textContent));
 """
 
 

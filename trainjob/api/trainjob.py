@@ -111,6 +111,13 @@ class TrainJobSpec(RuledModel):
         """Worker slots of the job: the workers of all trials that run at once."""
         return self.workers.count * (self.tuning.parallel if self.tuning is not None else 1)
 
+    @property
+    def unit_of_errors(self) -> str:
+        """The unit of the metrics that `Facts.errors` names, after "in"; empty where there are none."""
+        if self.dataset is None or not self.model.facts.errors:
+            return ""
+        return f"the unit of {self.dataset.label}" if self.dataset.label else "standard deviations"
+
     @classmethod
     def rules(cls) -> tuple[FieldRule, ...]:
         from trainjob.api.spec_rules import SPEC_RULES  # which are built on this class's fields

@@ -55,7 +55,7 @@ def baseline(
     if as_json:
         print(printable_json(comparison.model_dump_json(by_alias=True, indent=2)))
     else:
-        _show(comparison)
+        _show(comparison, job.spec.unit_of_errors)
 
 
 def _overridden(text: str, overrides: list[str]) -> "TrainJob":
@@ -67,7 +67,7 @@ def _overridden(text: str, overrides: list[str]) -> "TrainJob":
     return with_overrides(text, TRAINJOB, overrides)
 
 
-def _show(comparison: "Comparison") -> None:
+def _show(comparison: "Comparison", unit: str) -> None:
     from rich.text import Text
 
     from trainjob.cli.table import show_table
@@ -83,7 +83,7 @@ def _show(comparison: "Comparison") -> None:
 
     out = console(highlight=False)
     show_table(out, headings(comparison), comparison_table(comparison))
-    for remark in remarks(comparison):
+    for remark in remarks(comparison, unit):
         out.print(Text(remark))
     if (cascade := cascade_of(comparison)) is not None:
         show_table(out, CASCADE_HEADINGS, cascade_table(cascade))

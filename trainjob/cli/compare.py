@@ -8,7 +8,7 @@ import typer
 
 from trainjob.cli.cluster_options import Context, Namespace
 from trainjob.cli.named_run import named_run
-from trainjob.cli.output import console, printable_json, say
+from trainjob.cli.output import WIDEST, console, printable_json, say
 
 
 def compare(
@@ -31,7 +31,7 @@ def compare(
     difference lies on one side of 0.
     """
     from trainjob.report.compare import compare as read
-    from trainjob.report.compare import differences, render_comparison, score_table, to_json
+    from trainjob.report.compare import differences, remarks, render_comparison, score_table, to_json
     from trainjob.storage import Folder
 
     compared = read([named_run(run, context, namespace) for run in runs])
@@ -44,16 +44,28 @@ def compare(
         return
     names = [run.name for run in compared]
     _show("Scores", names, score_table(compared))
+    for remark in remarks(compared):
+        say(remark)
     _show("What differs", names, differences(compared))
 
 
 def _show(title: str, names: list[str], lines: list[tuple[str, list[str]]]) -> None:
+    """A table with a column for each run; where it is too wide, a paragraph for each line with a line for each run."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=Text(title), title_justify="left")
     for heading in ("", *names):
-        table.add_column(Text(heading), overflow="fold")
+        table.add_column(Text(heading))
     for line, values in lines:
         table.add_row(Text(line), *map(Text, values))
-    console(highlight=False).print(table)
+    out = console(highlight=False)
+    if out.measure(table, options=out.options.update_width(WIDEST)).maximum <= out.width:
+        out.print(table)
+        return
+    say(title)
+    width = max(map(len, names))
+    for line, values in lines:
+        say(f"  {line}")
+        for name, value in zip(names, values, strict=True):
+            say(f"    {name:<{width}}  {value}")

@@ -1,5 +1,6 @@
 """`trainjob describe`"""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from textwrap import wrap
@@ -22,6 +23,8 @@ _SAVED_AT_THE_END = ("Cancelled", "Suspended", "Suspending", "Queued")
 """Reasons for which the pods are deleted: the workers then save a checkpoint that the driver no longer reports."""
 _MAX_METRICS = 12
 _MIN_WIDTH = 60
+_KEPT = "\N{NO-BREAK SPACE}"
+"""A blank at which a line does not end."""
 
 
 def describe(name: JobOrRun, context: Context = None, namespace: Namespace = None) -> None:
@@ -155,8 +158,8 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
         return
     yield "Training", stage_text(training)
     if not job.has_ended:
-        yield "Progress", ", ".join(position(training))
-        yield "Speed", ", ".join(speed(training))
+        yield "Progress", _facts_in_a_row(position(training))
+        yield "Speed", _facts_in_a_row(speed(training))
     elif training.percent is not None:
         yield "Progress", f"{done(training.percent)}%, step {training.step:,}"
     if training.tuning is not None:
@@ -165,10 +168,10 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
         yield "Trials", f"{training.tuning.ended}{at_best}"
     scores = training.evaluation or reported(training)
     metrics = [f"{name} {score(value)}" for name, value in scores.items()]
-    yield "Metrics", ", ".join(first_of(metrics, _MAX_METRICS))
+    yield "Metrics", _facts_in_a_row(first_of(metrics, _MAX_METRICS))
     for label, found in (("Best", training.best_checkpoint), ("Latest", training.latest_checkpoint)):
         if found is not None and found.uri:
-            value = f", {found.metric} {score(found.value)}" if found.metric and found.value is not None else ""
+            value = f", {found.metric}{_KEPT}{score(found.value)}" if found.metric and found.value is not None else ""
             if label == "Latest" and job.status.reason in _SAVED_AT_THE_END:
                 yield label, f"step {found.step:,} or later, in {found.uri.rpartition('/')[0]}"
             else:
@@ -183,10 +186,17 @@ def _fact(label: str, text: str, width: int) -> list[str]:
     return [f"{label if number == 0 else '':<{_LABEL}}{line}" for number, line in enumerate(texts)]
 
 
+def _facts_in_a_row(facts: "Iterable[str]") -> str:
+    """The facts with commas; a line may end only after a comma."""
+    return ", ".join(fact.replace(" ", _KEPT) for fact in facts)
+
+
 def _indented(text: str, width: int) -> list[str]:
     return [f"  {line}" for line in _wrapped(text, max(width, _MIN_WIDTH) - 2)]
 
 
 def _wrapped(text: str, width: int) -> list[str]:
     """Lines of whole words: paths can be copied."""
-    return wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
+    text = re.sub(r"\s+", " ", text, flags=re.ASCII)
+    lines = wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_KEPT, " ") for line in lines]

@@ -23,22 +23,25 @@ _STEPS = ((2 * 60, 1, "s"), (3 * 3600, 60, "m"), (2 * 86400, 3600, "h"), (math.i
 
 
 class JobTable:
-    """Prints jobs as they arrive; the first ones determine the widths of the columns."""
+    """Prints jobs as they arrive; the first ones determine the widths of the columns. With `omits_empty`, columns that
+    say nothing about them are left out."""
 
-    def __init__(self, is_wide: bool, has_namespaces: bool) -> None:
+    def __init__(self, is_wide: bool, has_namespaces: bool, omits_empty: bool = False) -> None:
         self._is_wide, self._has_namespaces = is_wide, has_namespaces
+        self._omits_empty = omits_empty
         self._widths: list[int] | None = None
 
     def print(self, jobs: Sequence["Job"]) -> None:
         now = datetime.now(UTC)
         rows = [self._cells(job, now) for job in jobs]
         if self._widths is None:
+            shown = [not self._omits_empty or any(column) for column in zip(*rows, strict=True)]
             rows.insert(0, self._headings())
-            self._widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            columns = zip(zip(*rows, strict=True), shown, strict=True)
+            self._widths = [max(map(len, column)) if is_shown else 0 for column, is_shown in columns]
         for row in rows:
-            *cells, last = zip(row, self._widths, strict=True)
-            padded = "".join(f"{cell:<{width + GAP}}" for cell, width in cells)
-            sys.stdout.write(f"{padded}{last[0]}".rstrip() + "\n")
+            cells = [f"{cell:<{width + GAP}}" for cell, width in zip(row, self._widths, strict=True) if width]
+            sys.stdout.write("".join(cells).rstrip() + "\n")
         sys.stdout.flush()
 
     def _headings(self) -> list[str]:

@@ -32,7 +32,7 @@ def list_(
         if "://" not in folder and not os.path.isdir(folder):
             raise UserError(f"there is no folder {folder} here; without an argument, list shows the TrainJobs")
         if runs := jobs_in(open_folder(folder), folder):
-            JobTable(output == "wide", has_namespaces=False).print(runs)
+            JobTable(output == "wide", has_namespaces=False, omits_empty=True).print(runs)
         else:
             say(f"No runs in {folder}.", error=True)
         return

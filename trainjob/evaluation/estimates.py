@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from trainjob.api import StrictModel
 from trainjob.errors import DataError
+from trainjob.formatting import plain_number, readable, title
 
 SAMPLES = 1000
 GROUPS = 1000
@@ -28,9 +29,15 @@ class Estimate(StrictModel):
     high: float
     """Upper end of the interval."""
 
-    def in_words(self, form: str = "z.4f") -> str:
-        """The value and, in brackets, its interval, each formatted by `form`."""
-        return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
+    def in_words(self, sign: str = "") -> str:
+        """The value and, in brackets, its interval, with `sign` "+" also of numbers above 0. All have four decimals or,
+        if they are very large or small, at least four significant digits."""
+        numbers = (self.value, self.low, self.high)
+        if 0.01 <= max(map(abs, numbers)) < 1e3 or not any(numbers):
+            value, low, high = (f"{number:{sign}z.4f}" for number in numbers)
+        else:
+            value, low, high = (plain_number(number, 4, sign) for number in numbers)
+        return f"{value} [{low}, {high}]"
 
 
 class Compared(StrictModel):
@@ -49,10 +56,18 @@ class ScoreEstimates(Compared):
     """Estimates of the scores of a model or a baseline; each field of a subclass is an `Estimate`, or None
     where it is not defined."""
 
-    headings: ClassVar[tuple[str, ...]]
-    """The names of the scores, in the order of the fields."""
-    main_name: ClassVar[str]
-    """The name of the score by which models are compared."""
+    errors: ClassVar[tuple[str, ...]] = ()
+    """The scores that are in the unit of the label."""
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The names of the scores, in the order of the fields."""
+        return tuple(map(title, type(self).model_fields))
+
+    @property
+    def main_name(self) -> str:
+        """The name of the score by which models are compared."""
+        return readable(self.main_field)
 
     def cells(self) -> tuple[str, ...]:
         """Each score in words."""

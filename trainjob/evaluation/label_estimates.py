@@ -15,8 +15,6 @@ from trainjob.evaluation.paired import MIN_ROWS, holding_zero
 class LabelEstimates(ScoreEstimates):
     """Estimates of such a model's scores. A label's F1 is 0 where no row has it, in truth or by prediction."""
 
-    headings: ClassVar[tuple[str, ...]] = ("F1, macro average", "F1, micro average", "All labels right")
-    main_name: ClassVar[str] = "F1"
     main_field: ClassVar[str] = "f1"
 
     f1: Estimate
@@ -25,6 +23,10 @@ class LabelEstimates(ScoreEstimates):
     """F1 of all labels of all rows together."""
     accuracy: Estimate
     """Fraction of rows all of whose labels are right."""
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return ("F1, macro average", "F1, micro average", "All labels right")
 
 
 class LabelLead(Lead):

@@ -26,9 +26,8 @@ ERRORS, WITHOUT_UNIT = ("rmse", "mae"), ("r2", "spearman")
 class NumberEstimates(ScoreEstimates):
     """Estimates of a regressor's scores."""
 
-    headings: ClassVar[tuple[str, ...]] = ("RMSE", "MAE", "R²", "Spearman")
-    main_name: ClassVar[str] = "RMSE"
     main_field: ClassVar[str] = "rmse"
+    errors: ClassVar[tuple[str, ...]] = ERRORS
 
     rmse: Estimate
     """Root of the mean squared error, in the unit of the labels."""

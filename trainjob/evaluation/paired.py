@@ -24,14 +24,16 @@ fair coin all fall to the same side with a probability of 1/16, and a bootstrap 
 class ClassEstimates(ScoreEstimates):
     """Estimates of a classifier's scores."""
 
-    headings: ClassVar[tuple[str, ...]] = ("Accuracy", "F1, macro average")
-    main_name: ClassVar[str] = "F1"
     main_field: ClassVar[str] = "f1"
 
     accuracy: Estimate
     """Fraction of rows for which the right class is predicted."""
     f1: Estimate
     """F1, the mean over classes."""
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return ("Accuracy", "F1, macro average")
 
 
 class ClassLead(Lead):

@@ -20,8 +20,6 @@ LOW, HASH = 0xFFFFFFFF, 0x7FFFFFFF
 class RankEstimates(ScoreEstimates):
     """Estimates of an embedder's scores."""
 
-    headings: ClassVar[tuple[str, ...]] = ("MRR", "recall@1", "recall@10")
-    main_name: ClassVar[str] = "MRR"
     main_field: ClassVar[str] = "mrr"
 
     mrr: Estimate

@@ -19,14 +19,20 @@ from trainjob.evaluation.number_estimates import WITHOUT_UNIT, NumberEstimates, 
 class SeveralNumbersEstimates(ScoreEstimates):
     """Estimates of the scores of a regressor with several columns."""
 
-    headings: ClassVar[tuple[str, ...]] = ("Mean R²", "Mean Spearman")
-    main_name: ClassVar[str] = "mean R²"
     main_field: ClassVar[str] = "r2"
 
     r2: Estimate
     """The mean of the columns' coefficients of determination, of those whose labels differ."""
     spearman: Estimate
     """The mean of the columns' rank correlations, of those whose labels differ."""
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return tuple(f"Mean {name}" for name in super().headings)
+
+    @property
+    def main_name(self) -> str:
+        return f"mean {super().main_name}"
 
 
 class SeveralNumbersLead(Lead):

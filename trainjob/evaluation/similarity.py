@@ -13,8 +13,6 @@ from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootst
 class SimilarityEstimates(ScoreEstimates):
     """Estimates of the agreement of cosines with scores."""
 
-    headings: ClassVar[tuple[str, ...]] = ("Spearman", "Pearson")
-    main_name: ClassVar[str] = "Spearman"
     main_field: ClassVar[str] = "spearman"
 
     spearman: Estimate

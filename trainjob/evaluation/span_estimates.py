@@ -20,8 +20,6 @@ NAMES = ("f1", "precision", "recall", "partial_f1")
 class SpanEstimates(ScoreEstimates):
     """Estimates of the scores of found spans, over all types (micro-averaged)."""
 
-    headings: ClassVar[tuple[str, ...]] = ("F1", "Precision", "Recall", "Partial F1")
-    main_name: ClassVar[str] = "F1"
     main_field: ClassVar[str] = "f1"
 
     f1: Estimate

@@ -58,6 +58,8 @@ class Facts:
     """Default baselines, as fields of `spec.baselines`."""
     other_baselines: tuple[str, ...] = ()
     """Other supported baselines."""
+    errors: tuple[str, ...] = ()
+    """Those of the metrics that are in the unit of the label or, with several labels, in standard deviations."""
     not_tuned: tuple[str, ...] = ()
     """Its fields that cannot be tuned: all trials share the prepared rows, and defaults that depend on a field are
     chosen once."""

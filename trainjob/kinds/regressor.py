@@ -20,6 +20,7 @@ METRICS: dict[str, Direction] = {
 the mean of the columns, RMSE and MAE in standard deviations, too."""
 NEED_DIFFERENT_LABELS = ("validation_r2", "validation_spearman")
 """Metrics that are not defined where all labels of the validation rows are equal."""
+ERRORS = ("validation_rmse", "validation_mae")
 SCORES = (
     "trainjob.evaluation.scores.several_numbers:SeveralNumbersScores",
     "trainjob.evaluation.scores.numbers:NumberScores",

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from trainjob.evaluation.estimates import Estimate
-from trainjob.formatting import MISSING, count
+from trainjob.formatting import MISSING, count, score, title
 from trainjob.report.charts import Chart, Series
 from trainjob.runs.comparison import Baseline, Cascade, Comparison
 
@@ -13,7 +13,7 @@ RULE = "better or worse where the whole interval of the lead lies on one side of
 def headings(comparison: Comparison) -> tuple[str, ...]:
     """The headings of `comparison_table`."""
     model = comparison.model
-    return ("Model", *model.headings, f"Lead of the model in {model.main_name}", "The model is")
+    return ("Model", *model.headings, f"Lead of the model in {model.main_name}", "Verdict")
 
 
 def comparison_table(comparison: Comparison) -> list[tuple[str, ...]]:
@@ -110,13 +110,15 @@ def cascade_chart(cascade: Cascade) -> Chart:
     )
 
 
-def remarks(comparison: Comparison) -> list[str]:
-    """Sentences that belong under the table."""
+def remarks(comparison: Comparison, unit: str) -> list[str]:
+    """Sentences that belong under the table. `unit` is that of the errors."""
     drawn = f", drawn at random of {count(comparison.of_rows)}" if comparison.rows < comparison.of_rows else ""
     sentences = [
         f"On {count(comparison.rows)} {comparison.set_name} rows{drawn}; in brackets 95 % bootstrap intervals. The "
         f"model is called {RULE}."
     ]
+    if errors := [title(name) for name in comparison.model.errors]:
+        sentences.append(f"{' and '.join(errors)} are in {unit}.")
     if comparison.set_name == "validation":
         sentences.append("There is no test set: the best checkpoint was chosen by these rows, which favors the model.")
     for baseline in comparison.baselines:
@@ -134,10 +136,10 @@ def in_brief(baseline: Baseline) -> str:
     if verdict == "worse":
         ahead = _reversed(ahead)
     if verdict == "no clear difference":
-        difference = f"no clear difference from the model's: {ahead.in_words('+.4f')}"
+        difference = f"no clear difference from the model's: {ahead.in_words('+')}"
     else:
         difference = f"the model is {verdict} by {ahead.in_words()}"
-    return f"{baseline.standing.main_name} {baseline.standing.main.value:.4f}; {difference}"
+    return f"{baseline.standing.main_name} {score(baseline.standing.main.value)}; {difference}"
 
 
 def _reversed(lead: Estimate) -> Estimate:
@@ -149,4 +151,4 @@ def _line(baseline: Baseline, scores: int) -> tuple[str, ...]:
     if baseline.standing is None or baseline.lead is None:
         return (baseline.name, *[MISSING] * (scores + 2))
     lead = baseline.lead
-    return (baseline.name, *baseline.standing.cells(), lead.main.in_words("+z.4f"), lead.verdict_in_words)
+    return (baseline.name, *baseline.standing.cells(), lead.main.in_words("+"), lead.verdict_in_words)

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from trainjob.errors import listed
-from trainjob.formatting import capitalized, readable
+from trainjob.formatting import capitalized, plain_number, readable
 from trainjob.runs.history import KEYS, REPORTED_EPOCH
 
 Record = dict[str, Any]
@@ -73,7 +73,7 @@ class Chart:
     series: list[Series]
     from_zero: bool = False
     x_label: str = ""
-    """The label of the x axis; None where it shows the course of training."""
+    """The label of the x axis; empty where it shows the course of training."""
     mark: float | None = None
     """The position of the dotted line on the x axis; None for the best checkpoint."""
 
@@ -107,15 +107,20 @@ def remarks(metrics: Sequence[str], validated: Sequence[Record]) -> list[str]:
     return sentences
 
 
-def charts(steps: Sequence[Record], validated: Sequence[Record]) -> list[Chart]:
-    """The charts of a run's records: losses, metrics between 0 and 1, each other metric, learning rate and speed."""
-    reported = [series_of(validated, name) for name in metric_names(validated)[:MAX_METRICS]]
+def charts(
+    steps: Sequence[Record], validated: Sequence[Record], errors: Sequence[str] = (), unit: str = ""
+) -> list[Chart]:
+    """The charts of a run's records: losses, the metrics called `errors`, which have this unit, metrics between 0 and
+    1, each other metric, learning rate and speed."""
+    names = [name for name in metric_names(validated)[:MAX_METRICS] if name not in errors]
+    reported = [series_of(validated, name) for name in names]
     losses = [series for series in reported if series.name.endswith("loss")]
     fractions = [series for series in reported if series not in losses and all(0 <= y <= 1 for y in series.y)]
     others = [series for series in reported if series not in losses and series not in fractions]
     progress = [series_of(steps or validated, name, marked=not steps) for name in PACE]
     return [
         *grouped("Loss", [smoothed(series_of(steps, "loss")), *losses]),
+        *grouped(f"Errors, in {unit}", [series_of(validated, name) for name in errors]),
         *grouped("Metrics" if len(fractions) > 1 else "", fractions),
         *(chart for series in others for chart in grouped("", [series])),
         *(chart for series in progress for chart in grouped("", [series], from_zero=True)),
@@ -163,8 +168,8 @@ def small_figure() -> tuple[Figure, Axes]:
 
 
 def _style_axes(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter(tick)
+    axes.xaxis.set_major_formatter(tick)
     axes.locator_params(axis="y", nbins=6)
     axes.set_xlabel(chart.x_label or ("epoch" if epochs else "step"), color=INK)
     if epochs:
@@ -172,6 +177,11 @@ def _style_axes(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
         axes.set_xticks([row["step"] for row in shown], [str(row["epoch"]) for row in shown])
     if chart.from_zero:
         axes.set_ylim(bottom=0)
+
+
+def tick(value: float, _: object) -> str:
+    """The label of a value on an axis."""
+    return plain_number(value)
 
 
 def inline_svg(figure: Figure, prefix: str) -> str:

@@ -11,7 +11,7 @@ import yaml
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.evaluation.estimates import Lead
-from trainjob.formatting import MISSING, capitalized, count, duration, readable
+from trainjob.formatting import MISSING, count, duration, title
 from trainjob.report.baselines import RULE
 from trainjob.report.charts import (
     MAX_METRICS,
@@ -25,6 +25,7 @@ from trainjob.report.charts import (
     smoothed,
 )
 from trainjob.report.charts import remarks as chart_remarks
+from trainjob.report.mistakes import common_folder
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import MODEL, PREDICTIONS
@@ -41,7 +42,7 @@ class ComparedRun:
     """One of the runs that are compared."""
 
     name: str
-    """The TrainJob's name, or the run's URI if two runs share that name."""
+    """The TrainJob's name; if two runs share it, what of their URIs follows the folder that all are in."""
     contents: Contents
     set_name: str
     """The set that it is judged by: test or, without a test set, validation; empty before there are scores."""
@@ -62,11 +63,15 @@ def compare(folders: Sequence[Folder]) -> list[ComparedRun]:
     if len(folders) < 2:
         raise UserError("give at least two runs to compare")
     contents = [read_contents(folder) for folder in folders]
-    names = [each.job.metadata.name for each in contents]
+    names, parent = [each.job.metadata.name for each in contents], common_folder(uris)
     held = [_held_back(each, folder) for each, folder in zip(contents, folders, strict=True)]
     return [
-        _run(each.uri if names.count(name) > 1 else name, each, _lead(each, rows, held[0]) if number > 0 else None)
-        for number, (name, each, rows) in enumerate(zip(names, contents, held, strict=True))
+        _run(
+            uri.removeprefix(parent) if names.count(name) > 1 else name,
+            each,
+            _lead(each, rows, held[0]) if number > 0 else None,
+        )
+        for number, (name, uri, each, rows) in enumerate(zip(names, uris, contents, held, strict=True))
     ]
 
 
@@ -82,12 +87,20 @@ def score_table(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]]]:
     """Name and, for each run, value of each measure."""
     found = [run.scores.compared(run.lead) if run.scores else {} for run in runs]
     names = dict.fromkeys(name for each in found for name in each)
+    lines = [(name, [each.get(name, MISSING) for each in found]) for name in names]
     return [
         ("Set", [run.set_name or MISSING for run in runs]),
-        *((name, [each.get(name, MISSING) for each in found]) for name in names),
+        *((name, values) for name, values in lines if set(values) != {MISSING}),
         ("Parameters", [_parameters(run) for run in runs]),
         ("Trained in", [_time(run) for run in runs]),
     ]
+
+
+def remarks(runs: Sequence[ComparedRun]) -> list[str]:
+    """Sentences about the scores."""
+    if all(run.lead is None for run in runs):
+        return ["There is no lead over the first run: no other run has kept predictions for the same rows."]
+    return []
 
 
 def to_json(runs: Sequence[ComparedRun]) -> dict[str, Any]:
@@ -127,6 +140,7 @@ def render_comparison(runs: Sequence[ComparedRun]) -> str:
         differences=differences(runs),
         rule=RULE,
         scores=score_table(runs),
+        remarks=remarks(runs),
         charts=drawn,
         chart_remarks=chart_remarks(_metrics(epochs), list(chain.from_iterable(epochs))),
     )
@@ -191,7 +205,7 @@ def _charts(runs: Sequence[ComparedRun]) -> list[tuple[Chart, list[dict[str, Any
         chart
         for name in _metrics(epochs)[:MAX_METRICS]
         for chart in grouped(
-            capitalized(readable(name)),
+            title(name),
             [_named(run, series_of(each, name)) for run, each in zip(runs, epochs, strict=True)],
         )
     ]

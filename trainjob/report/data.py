@@ -36,7 +36,7 @@ def class_facts(profile: DataProfile) -> list[tuple[str, str]]:
             ("Median class", f"{sizes.median_rows:,.6g} training rows"),
             ("Largest class", f"{sizes.largest}: {count(sizes.largest_rows)} training rows"),
         ]
-    facts += [(name, plain_number(value, 9)) for name, value in (profile.label_range or {}).items()]
+    facts += [(name, plain_number(value)) for name, value in (profile.label_range or {}).items()]
     if profile.cut_share is not None:
         facts.append(("Training texts longer than maxLength", f"{profile.cut_share:.1%}"))
     return facts

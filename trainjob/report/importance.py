@@ -6,12 +6,11 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from trainjob.evaluation.estimates import ScoreEstimates
-from trainjob.formatting import count
-from trainjob.report.charts import GRID, INK, SERIES, STYLE, Drawing, inline_svg
+from trainjob.formatting import count, shortened
+from trainjob.report.charts import GRID, INK, SERIES, STYLE, Drawing, inline_svg, tick
 from trainjob.runs.comparison import ColumnImportance, Comparison
 
 MAX_COLUMNS_DRAWN = 20
-LONGEST_NAME = 30
 CORRELATED = (
     "Correlated columns may each seem unimportant, because the model still has the others when one is shuffled. This "
     "measures what the model relies on, not how strongly a column is related to the label."
@@ -43,7 +42,7 @@ def importance_view(comparison: Comparison) -> ImportanceView | None:
         f"{found.repeats} shuffles, on {count(found.rows)} {comparison.set_name} rows{drawn}; in brackets the mean of "
         "their 95 % bootstrap intervals."
     )
-    lines = [(each.column, each.drop.in_words("+.4f")) for each in found.columns]
+    lines = [(each.column, each.drop.in_words("+")) for each in found.columns]
     return ImportanceView(headings, lines, [_picture(found.columns[:MAX_COLUMNS_DRAWN], model)], [how, CORRELATED])
 
 
@@ -51,21 +50,19 @@ def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Drawing:
     """Bars with intervals, the most important column first."""
     places, drops = range(len(columns)), [each.drop for each in columns]
     with rc_context(STYLE):
-        figure = Figure(figsize=(7, 0.6 + 0.25 * len(columns)), facecolor="none", layout="constrained")
+        figure = Figure(figsize=(10, 0.9 + 0.28 * len(columns)), facecolor="none", layout="constrained")
         axes = figure.add_subplot(facecolor="none")
         axes.barh(places, [drop.value for drop in drops], color=SERIES[0], height=0.6)
         axes.hlines(places, [drop.low for drop in drops], [drop.high for drop in drops], color=INK, linewidth=1.2)
         axes.axvline(0, color=GRID, linewidth=0.8)
-        axes.set_yticks(places, [_short(each.column) for each in columns])
+        axes.set_yticks(places, [shortened(each.column) for each in columns])
+        axes.xaxis.set_major_formatter(tick)
+        axes.set_xlabel(f"{model.main_name}, worse by", color=INK)
         axes.invert_yaxis()
         axes.spines[["top", "right"]].set_visible(False)
         axes.spines[["left", "bottom"]].set_color(GRID)
         axes.tick_params(colors=INK, length=0)
         svg = inline_svg(figure, "importance")
     title = f"How much worse {model.main_name} becomes when a column is shuffled: the {len(columns)} most important"
-    values = "; ".join(f"{each.column}: {each.drop.in_words('+.4f')}" for each in columns)
+    values = "; ".join(f"{each.column}: {each.drop.in_words('+')}" for each in columns)
     return Drawing(title, svg, f"{values}.")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

@@ -56,9 +56,10 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
     validated = [record for record in run.records if record["kind"] != "step"]
     epochs = [record for record in validated if record["kind"] == "epoch"]
     metrics = metric_names(validated)
+    errors, unit = run.job.spec.model.facts.errors, run.job.spec.unit_of_errors
     drawn = [
         (chart, describe(chart), draw(chart, epochs, best.step if best else None, f"chart-{number}"))
-        for number, chart in enumerate(charts(steps, validated), start=1)
+        for number, chart in enumerate(charts(steps, validated, errors, unit), start=1)
     ]
     profile = summary.data if summary else None
     cascade = cascade_of(run.comparison)
@@ -81,7 +82,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "better_baseline": better_baseline(run.comparison) if run.comparison else None,
         "headings": headings(run.comparison) if run.comparison else (),
         "comparison_table": comparison_table(run.comparison) if run.comparison else [],
-        "remarks": remarks(run.comparison) if run.comparison else [],
+        "remarks": remarks(run.comparison, unit) if run.comparison else [],
         "importance": importance_view(run.comparison) if run.comparison else None,
         "cascade_headings": CASCADE_HEADINGS,
         "cascade_table": cascade_table(cascade) if cascade else [],

@@ -119,7 +119,7 @@ def _sentences(rows: Binary, validated: Binary, threshold: float, metric: Metric
     advice = "" if verdict == "better" else f"; {USUAL} will do"
     return [
         *sentences,
-        f"On the {rows.set_name} rows, its lead over {USUAL} is {difference.in_words('+.4f')}: {verdict}{advice}.",
+        f"On the {rows.set_name} rows, its lead over {USUAL} is {difference.in_words('+')}: {verdict}{advice}.",
     ]
 
 

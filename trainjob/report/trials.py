@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from trainjob.api.tuning import number_of_trials
 from trainjob.errors import listed
-from trainjob.formatting import duration, percent, readable, score
+from trainjob.formatting import duration, percent, readable, score, title
 from trainjob.report.charts import GRID, INK, SERIES, STYLE, Drawing, Record, inline_svg
 from trainjob.runs.contents import Contents
 from trainjob.runs.trials import State, Trial, optuna_study, ranked_trials, read_trial_records, short_names
@@ -63,7 +63,7 @@ def trials_view(run: Contents, folder: Folder) -> TrialsView | None:
         _progress(run, ranked, names),
         ranked[0] if ranked else None,
         readable(checkpoints.metric),
-        ["Trial", "State", readable(checkpoints.metric), "Epochs", "Time", *names.values()],
+        ["Trial", "State", title(checkpoints.metric), "Epochs", "Time", *names.values()],
         [_line(trial, list(names)) for trial in [*ranked, *others]],
         _failures(others),
         [(names[path], percent(share)) for path, share in importances.items()],
@@ -135,7 +135,7 @@ def _curves(records: dict[int, list[Record]], metric: str, ranked: Sequence[Tria
         _style(axes)
         svg = inline_svg(figure, "trial-curves")
     ends = "; ".join(f"trial {number} ends at {found[-1][1]:.4g}" for number, found in drawn.items())
-    return [Drawing(f"{readable(metric).capitalize()} of each trial, the best one's in color", svg, f"{ends}.")]
+    return [Drawing(f"{title(metric)} of each trial, the best one's in color", svg, f"{ends}.")]
 
 
 def _points(records: Sequence[Record], metric: str) -> list[tuple[int, float]]:

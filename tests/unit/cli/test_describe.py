@@ -211,6 +211,14 @@ def test_metrics_that_are_left_out_are_counted():
     assert "and 3 more" in lines
 
 
+def test_a_metric_and_its_value_are_on_one_line():
+    training = {"stage": "Finished", "evaluation": {f"validation_{'x' * n}": 0.5 for n in range(1, 13)}}
+    lines = described(job(phase="Succeeded", reason="Succeeded", training=training))
+    shown = [line for line in lines if "validation_" in line]
+    assert len(shown) > 3
+    assert all(line.rstrip(",").endswith("0.5000") for line in shown)
+
+
 def test_the_next_commands_find_the_job():
     failed = described(job(phase="Failed", reason="TrainingFailed"))
     assert "  trainjob submit FILE --name-suffix -n team   # try again" in failed

@@ -81,7 +81,7 @@ def test_the_runs_of_a_folder_are_listed(run: Path, monkeypatch: pytest.MonkeyPa
     (run.parent / "empty").mkdir()
     monkeypatch.chdir(run.parent.parent)
     rows = [line.split() for line in said("list", f"{run.parent.name}/").splitlines()]
-    assert rows[0][:3] == ["NAME", "PHASE", "REASON"]
+    assert rows[0] == ["NAME", "PHASE", "REASON", "ATTEMPT", "AGE"], "columns without a value are left out"
     assert [row[:-1] for row in rows[1:]] == [[f"{run.parent.name}/run", "<none>", "Unfinished", "2"]]
     assert said("list", str(run)).splitlines()[1].startswith(f"{run} ")
     assert "validation_loss" not in said("list", str(run), "-o", "wide")  # nothing is best before the end

@@ -338,7 +338,7 @@ def test_the_model_is_scored_compared_and_reported(data: Path, tmp_path: Path) -
     assert baseline.standing is not None
     assert baseline.standing.main.value > 0.8, "texts of a class share words"
     page = Page(render(run))
-    assert page.tables["overall"][0] == ["Set", "Rows", "Texts", "Alone", "MRR", "recall@1", "recall@10", "Loss"]
+    assert page.tables["overall"][0] == ["Set", "Rows", "Texts", "Alone", "MRR", "Recall@1", "Recall@10", "Loss"]
     assert "Which texts are far from their class" in page.text
     assert '--text "…"' in page.text
     (tmp_path / "alone.csv").write_text("title,topic\na,new\nb,newer\n")

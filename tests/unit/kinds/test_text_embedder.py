@@ -200,6 +200,6 @@ def test_it_is_compared_with_the_cosine_of_tfidf(data: Path) -> None:
     assert baselines[0].standing.mrr.value > 0.8, "both texts have the same words"
     assert baselines[0].lead.verdict == "worse"
     page = Page(render(run))
-    assert page.tables["overall"][0] == ["Set", "Pairs", "Texts", "MRR", "recall@1", "recall@10", "Loss"]
+    assert page.tables["overall"][0] == ["Set", "Pairs", "Texts", "MRR", "Recall@1", "Recall@10", "Loss"]
     assert "Which pairs are furthest apart" in page.text
     assert "--text" in page.text

@@ -276,6 +276,8 @@ def test_the_model_is_compared_with_the_mean_and_with_ridge_regression(data: Pat
     assert page.tables["overall"][0] == ["Set", "Rows", "RMSE", "MAE", "R²", "Spearman", "Loss"]
     assert [line[0] for line in page.tables["baselines"][1:]] == ["model", "mean", "tfidf"]
     assert len(page.tables["residuals-test"]) == 6
+    assert "RMSE and MAE are in the unit of points." in page.text
+    assert "predicted points" in page.text
     assert "mistakes" in page.headings
     assert "reliability" not in page.headings
     assert "Which rows are off most" in page.text

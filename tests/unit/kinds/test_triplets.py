@@ -121,6 +121,6 @@ def test_triplets_are_scored_and_reported(data: Path) -> None:
     assert baseline.standing.main.value > 0.9, "the second text has the words of the first"
     page = Page(render(run))
     assert page.tables["overall"][0] == [
-        *("Set", "Triplets", "Texts", "MRR", "recall@1", "recall@10", "Triplet accuracy", "Loss")
+        *("Set", "Triplets", "Texts", "MRR", "Recall@1", "Recall@10", "Triplet accuracy", "Loss")
     ]
     assert "Which pairs are furthest apart" in page.text

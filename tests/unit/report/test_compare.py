@@ -56,20 +56,21 @@ def test_a_lead_over_the_first_is_told_on_the_same_rows(tmp_path: Path) -> None:
     first, better = run_of(tmp_path, "first", 150), run_of(tmp_path, "better", 190)
     other = run_of(tmp_path, "other", 190, ("/data/mail.csv", "/data/else.csv"))
     lines = cells([first, better, other])
-    assert [line["It is"] for line in lines] == [MISSING, "better", MISSING]
+    assert [line["Verdict"] for line in lines] == [MISSING, "better", MISSING]
     assert lines[0]["Accuracy"].startswith("0.7500 [0.6")
     assert lines[1]["Lead over the first in F1"].startswith("+0.2000 [+0.1")
     assert [line["Set"] for line in lines] == ["validation"] * 3
     assert lines[0]["Parameters"] == "1,234,567"
     assert lines[0]["Trained in"] == "1 min 30 s"
-    assert cells([better, first])[1]["It is"] == "worse"
+    assert cells([better, first])[1]["Verdict"] == "worse"
 
 
 @pytest.mark.parametrize("changes", [("epochs: 4", "seed: 1"), ("text: [body]", "text: [title]")])
 def test_another_split_has_other_rows(tmp_path: Path, changes: tuple[str, str]) -> None:
     """Sorted by class, their labels may be the same nevertheless."""
     first, second = run_of(tmp_path, "first", 150), run_of(tmp_path, "second", 190, changes)
-    assert cells([first, second])[1]["It is"] == MISSING
+    assert "Verdict" not in cells([first, second])[1], "a line of dashes is left out"
+    assert "other run has kept predictions for the same rows" in render_comparison(compare([first, second]))
 
 
 def test_a_run_under_way_and_a_function_stand_beside(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_run_under_way_and_a_function_stand_beside(tmp_path: Path) -> None:
 
 def test_runs_of_one_name_are_told_by_their_place(tmp_path: Path) -> None:
     first, second = (run_of(tmp_path / place, "tags", 150) for place in ("here", "there"))
-    assert [run.name for run in compare([first, second])] == [first.uri, second.uri]
+    assert [run.name for run in compare([first, second])] == ["here/tags/run", "there/tags/run"]
 
 
 def test_curves_lie_over_each_other(tmp_path: Path) -> None:
@@ -106,7 +107,10 @@ def test_the_command(tmp_path: Path) -> None:
     assert result.exit_code == 0
     shown = " ".join(result.stdout.replace("│", " ").split())
     assert "spec.training.epochs 4 5" in shown
-    assert f"It is {MISSING} better" in shown
+    assert f"Verdict {MISSING} better" in shown
+    narrow = CliRunner().invoke(app, ["compare", first.uri, second.uri], env={"COLUMNS": "60"}).stdout
+    assert "  Rows\n    first   200\n    second  200\n" in narrow
+    assert max(map(len, narrow.splitlines())) <= 60
     result = CliRunner().invoke(app, ["compare", first.uri, second.uri, "--json"])
     told = json.loads(result.stdout)
     assert told["differences"] == {"spec.training.epochs": [4, 5]}

@@ -11,7 +11,8 @@ from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, summa
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import estimate_scores, lead
 from trainjob.formatting import MISSING
-from trainjob.report.charts import MAX_METRICS, STYLE, inline_svg
+from trainjob.report.charts import MAX_METRICS, STYLE, charts, inline_svg
+from trainjob.report.formatting import with_code
 from trainjob.report.render import render
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.storage import Folder
@@ -90,9 +91,20 @@ def test_a_baseline_that_scored_better_is_told_even_if_it_may_be_chance(text_run
     assert text.index("tfidf scored better") < text.index("Was it worth training?")
 
 
+def test_errors_are_drawn_together_in_the_unit_of_the_label() -> None:
+    rows = [epoch(n, validation_rmse=0.5, validation_r2=0.5, validation_mae=0.4) for n in (1, 2)]
+    found = charts([], rows, ["validation_rmse", "validation_mae"], "the unit of price")
+    assert [each.title for each in found] == ["Errors, in the unit of price", "Validation R²"]
+    assert [each.name for each in found[0].series] == ["validation RMSE", "validation MAE"]
+
+
+def test_commands_in_sentences_are_code() -> None:
+    assert with_code("<b> `trainjob run` & `x`") == "&lt;b&gt; <code>trainjob run</code> &amp; <code>x</code>"
+
+
 def test_every_epoch_is_there_in_numbers_and_the_best_is_marked(text_run: Folder) -> None:
     table = Page(render(text_run)).tables["epochs"]
-    assert table[0] == ["Epoch", "Step", "train loss", "validation loss", "validation f1"]
+    assert table[0] == ["Epoch", "Step", "Train loss", "Validation loss", "Validation F1"]
     assert table[2] == ["2 (best)", "20", "0.5000", "0.5500", "0.4000"]
     assert [line[0] for line in table[1:]] == ["1", "2 (best)", "3", "4"]
 
@@ -145,7 +157,7 @@ def test_each_chart_is_described_in_words(text_run: Folder) -> None:
     assert described == [
         "Loss over the course of training: training, smoothed from 2 to 0.05; train loss from 1 to 0.25; "
         "validation loss from 1.1 to 0.275.",
-        "Validation f1 over the course of training: validation f1 from 0.2 to 0.8.",
+        "Validation F1 over the course of training: validation F1 from 0.2 to 0.8.",
         "Learning rate over the course of training: learning rate from 0.001 to 2.5e-05.",
         "Samples per second over the course of training: samples per second from 100 to 100.",
     ]
@@ -193,7 +205,7 @@ def test_names_that_look_like_markup_are_text(tmp_path: Path) -> None:
     assert not {tag for tag, _ in page.elements} & {"script", "b", "img"}
     assert page.tables["classes-test"][1][0] == name
     assert page.tables["classes-test"][2][0] == "a & b"
-    assert 'a"><b>$x loss' in page.tables["epochs"][0]
+    assert 'A"><b>$x loss' in page.tables["epochs"][0]
     assert page.tables["epochs"][2] == ["2 (best)", "20", MISSING, "1.0000"]
     assert "<img src=x onerror=alert(1)>" in page.text
 
@@ -221,7 +233,7 @@ def test_a_function_with_metrics_of_its_own(tmp_path: Path) -> None:
     run.write("summary.json", summary(name="own-loop", metrics={"perplexity": 150.0}, checkpoint="/runs/own-loop/c2"))
     page = Page(render(run))
     assert page.tables["epochs"] == [
-        ["Epoch", "Step", "loss", "perplexity", "hits"],
+        ["Epoch", "Step", "Loss", "Perplexity", "Hits"],
         ["1", "10", "1.0000", "300.0000", "0.5000"],
         ["2", "20", "0.5000", "150.0000", "0.5000"],
     ]
@@ -260,7 +272,7 @@ def test_of_ten_thousand_metrics_the_first_are_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path, FUNCTION_JOB, [epoch(number, **metrics) for number in (1, 2)])
     page = Page(render(run))
     assert len([tag for tag, _ in page.elements if tag == "svg"]) == MAX_METRICS
-    assert page.tables["epochs"][0][2:] == [f"k{number}" for number in range(MAX_METRICS)]
+    assert page.tables["epochs"][0][2:] == [f"K{number}" for number in range(MAX_METRICS)]
     assert "40 of 10,000 metrics are shown here; metrics.jsonl and TensorBoard's files have all." in page.text
 
 

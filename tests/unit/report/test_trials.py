@@ -15,7 +15,7 @@ from trainjob.runs.trials import Trial, trial_folder, write_trial
 def test_all_trials_are_in_the_table_best_first_and_failed_last(tmp_path: Path) -> None:
     page = Page(render(searched(tmp_path, 12)))
     head, best, *others, failed = page.tables["trials"]
-    assert head == ["Trial", "State", "validation loss", "Epochs", "Time", "layers", "learningRate"]
+    assert head == ["Trial", "State", "Validation loss", "Epochs", "Time", "layers", "learningRate"]
     assert best[:5] == ["6", "done", "0.2818", "2", "1 min 01 s"]
     assert len(others) == 10
     assert failed[:3] == ["12", "failed", MISSING]

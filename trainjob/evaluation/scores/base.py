@@ -129,8 +129,8 @@ class Scores(StrictModel, ABC):
         return {
             unit.capitalize(): count(number),
             **dict(zip(estimates.headings, estimates.cells(), strict=True)),
-            f"Lead over the first in {estimates.main_name}": lead.main.in_words("+.4f") if lead else MISSING,
-            "It is": lead.verdict_in_words if lead else MISSING,
+            f"Lead over the first in {estimates.main_name}": lead.main.in_words("+") if lead else MISSING,
+            "Verdict": lead.verdict_in_words if lead else MISSING,
             "Loss": score(self.loss),
         }
 

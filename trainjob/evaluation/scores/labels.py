@@ -125,7 +125,7 @@ class LabelsScores(Scores):
 
     def headline(self) -> str:
         shown = ", ".join(
-            f"{name} {cell}" for name, cell in zip(LabelEstimates.headings, self.estimates.cells(), strict=True)
+            f"{name} {cell}" for name, cell in zip(self.estimates.headings, self.estimates.cells(), strict=True)
         )
         others = f"average precision {score(self.average_precision)}, loss {self.loss:.4f}"
         return f"{count(self.rows)} rows: {shown}, {others}"

@@ -79,7 +79,7 @@ class NumberScores(EstimatedScores):
             ("label", "rows", "mean error", "MAE"),
             [
                 (
-                    f"{plain_number(each.low, 9)} to {plain_number(each.high, 9)}",
+                    f"{plain_number(each.low)} to {plain_number(each.high)}",
                     count(each.rows),
                     plain_number(each.mean, 4, "+"),
                     plain_number(each.absolute, 4),
@@ -117,7 +117,7 @@ class NumberScores(EstimatedScores):
             (
                 plain_number(line["prediction"]),
                 f"off by {plain_number(errors[index], 4, '+')}",
-                plain_number(line["label"], 9),
+                plain_number(line["label"]),
             )
             for index, line in zip(indices, predictions.take(indices).to_pylist(), strict=True)
         ]

@@ -99,8 +99,7 @@ class SeveralNumbersScores(EstimatedScores):
         lines: list[tuple[str, ...]] = [
             (
                 each.name,
-                *(_error_in_words(error) for error in (each.scores.rmse, each.scores.mae)),
-                *each.scores.estimates.cells()[2:],
+                *each.scores.estimates.cells(),
             )
             for each in self.columns
         ]
@@ -132,7 +131,7 @@ class SeveralNumbersScores(EstimatedScores):
                 (
                     ", ".join(f"{judge.names[each]} {plain_number(predicted[index, each])}" for each in shown),
                     f"off by {plain_number(off[index], 4)} standard deviations",
-                    ", ".join(f"{judge.names[each]} {plain_number(labels[index, each], 9)}" for each in shown),
+                    ", ".join(f"{judge.names[each]} {plain_number(labels[index, each])}" for each in shown),
                 )
             )
         summary = (
@@ -152,11 +151,6 @@ class SeveralNumbersScores(EstimatedScores):
 def _r2(column: ColumnScores) -> float:
     """Infinite where it is not defined."""
     return column.scores.r2.value if column.scores.r2 else math.inf
-
-
-def _error_in_words(error: Estimate) -> str:
-    value, low, high = (plain_number(each, 4) for each in (error.value, error.low, error.high))
-    return f"{value} [{low}, {high}]"
 
 
 def several_number_scores(

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from trainjob.kinds.facts import Columns, Facts
 from trainjob.kinds.image_network import ImageNetwork
-from trainjob.kinds.regressor import METRICS, SCORES, Regressor
+from trainjob.kinds.regressor import ERRORS, METRICS, SCORES, Regressor
 from trainjob.kinds.usage import Usage, usage_of_regressor
 
 
@@ -20,6 +20,7 @@ class ImageRegressor(ImageNetwork, Regressor):
         formats=(),
         columns=Columns(allowed=("image", "label", "labels"), required={}),
         metrics=METRICS,
+        errors=ERRORS,
         kind_for_classes="imageClassifier",
         abilities=frozenset({"tuning"}),
         usual_baselines=("mean", "pixels"),

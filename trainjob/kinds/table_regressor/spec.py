@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
-from trainjob.kinds.regressor import METRICS, SCORES, Regressor
+from trainjob.kinds.regressor import ERRORS, METRICS, SCORES, Regressor
 from trainjob.kinds.table_network import TableNetwork
 from trainjob.kinds.usage import Usage, usage_of_regressor
 
@@ -23,6 +23,7 @@ class TableRegressor(TableNetwork, Regressor):
             required={("label", "labels"): "is required by model.tableRegressor: the column that holds the number"},
         ),
         metrics=METRICS,
+        errors=ERRORS,
         kind_for_classes="tableClassifier",
         abilities=frozenset({"tuning"}),
         usual_baselines=("mean", "linear", "lightgbm"),

@@ -59,7 +59,7 @@ class NumberLabels:
         place = listed(dataset.train.all_uris)
         if labels.min() == labels.max():
             raise TooFewRows(
-                f'{place}: every row has the label {plain_number(labels[0], 9)} in column "{dataset.label}"; at least '
+                f'{place}: every row has the label {plain_number(labels[0])} in column "{dataset.label}"; at least '
                 "two different ones are needed"
             )
         refuse_too_few(survey.hashes, dataset)
@@ -96,7 +96,7 @@ class Number(Target):
 
     def range_in_words(self) -> str:
         least, _, median, _, most = self.quantiles
-        low, middle, high = (plain_number(label, 9) for label in (least, median, most))
+        low, middle, high = (plain_number(label) for label in (least, median, most))
         return f"from {low} to {high}, median {middle}, mean {plain_number(self.mean)}"
 
     def completed(self, labels: np.ndarray) -> Self:
@@ -134,7 +134,7 @@ class Number(Target):
     def notes(self) -> list[str]:
         if not self.outliers:
             return []
-        low, high = (plain_number(self.quantiles[end], 9) for end in (0, -1))
+        low, high = (plain_number(self.quantiles[end]) for end in (0, -1))
         count = "1 training row has a label" if self.outliers == 1 else f"{self.outliers:,} training rows have labels"
         return [
             f"{count} far from all others (they range from {low} to {high}): if such a number stands for a missing "

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from trainjob.formatting import plain_number
 from trainjob.kinds.reply import Reply
 
 
@@ -15,4 +16,4 @@ class Number(Reply):
     prediction: float = Field(description="The predicted number, in the unit of the labels.")
 
     def lines(self) -> list[tuple[str, ...]]:
-        return [(f"{self.prediction:.6g}",)]
+        return [(plain_number(self.prediction),)]

@@ -62,7 +62,7 @@ class SeveralNumberLabels:
         for name, own in zip(self.names, labels.T, strict=True):
             if own.min() == own.max():
                 raise TooFewRows(
-                    f'{place}: column "{name}" has the label {plain_number(own[0], 9)} in every row, so there is '
+                    f'{place}: column "{name}" has the label {plain_number(own[0])} in every row, so there is '
                     "nothing to learn: leave it out of dataset.labels"
                 )
             if (other := columns.setdefault(own.tobytes(), name)) != name:

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from trainjob.formatting import plain_number
 from trainjob.kinds.reply import Reply
 
 
@@ -15,4 +16,4 @@ class SeveralNumbersReply(Reply):
     prediction: dict[str, float] = Field(description="The predicted numbers by column, each in its column's unit.")
 
     def lines(self) -> list[tuple[str, ...]]:
-        return [(name, f"{number:.6g}") for name, number in self.prediction.items()]
+        return [(name, plain_number(number)) for name, number in self.prediction.items()]
