@@ -8,7 +8,8 @@ import typer
 
 from trainjob.cli.cluster_options import Context, Namespace
 from trainjob.cli.named_run import named_run
-from trainjob.cli.output import WIDEST, console, printable_json, say
+from trainjob.cli.output import console, printable_json, say
+from trainjob.cli.table import show_table
 
 
 def compare(
@@ -43,29 +44,8 @@ def compare(
         print(printable_json(json.dumps(to_json(compared), indent=2, ensure_ascii=False)))
         return
     names = [run.name for run in compared]
-    _show("Scores", names, score_table(compared))
+    out = console(highlight=False)
+    show_table(out, ("", *names), [(name, *values) for name, values in score_table(compared)], "Scores")
     for remark in remarks(compared):
         say(remark)
-    _show("What differs", names, differences(compared))
-
-
-def _show(title: str, names: list[str], lines: list[tuple[str, list[str]]]) -> None:
-    """A table with a column for each run; where it is too wide, a paragraph for each line with a line for each run."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title), title_justify="left")
-    for heading in ("", *names):
-        table.add_column(Text(heading))
-    for line, values in lines:
-        table.add_row(Text(line), *map(Text, values))
-    out = console(highlight=False)
-    if out.measure(table, options=out.options.update_width(WIDEST)).maximum <= out.width:
-        out.print(table)
-        return
-    say(title)
-    width = max(map(len, names))
-    for line, values in lines:
-        say(f"  {line}")
-        for name, value in zip(names, values, strict=True):
-            say(f"    {name:<{width}}  {value}")
+    show_table(out, ("", *names), [(path, *values) for path, values in differences(compared)], "What differs")

@@ -43,16 +43,10 @@ def evaluate(
 
 
 def _show(scores: "Scores") -> None:
-    from rich.table import Table
-    from rich.text import Text
+    from trainjob.cli.table import show_table
 
     out = console(highlight=False)
     out.print(scores.headline())
     if (found := scores.table()) is None:
         return
-    table = Table()
-    for number, heading in enumerate(found.headings):
-        table.add_column(heading, justify="right" if number else "left")
-    for name, *values in found.lines:
-        table.add_row(Text(name), *values)
-    out.print(table)
+    show_table(out, found.headings, found.lines)

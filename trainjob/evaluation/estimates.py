@@ -33,7 +33,7 @@ class Estimate(StrictModel):
         """The value and, in brackets, its interval, with `sign` "+" also of numbers above 0. All have four decimals or,
         if they are very large or small, at least four significant digits."""
         numbers = (self.value, self.low, self.high)
-        if 0.01 <= max(map(abs, numbers)) < 1e3 or not any(numbers):
+        if 1e-3 <= max(map(abs, numbers)) < 1e3 or not any(numbers):
             value, low, high = (f"{number:{sign}z.4f}" for number in numbers)
         else:
             value, low, high = (plain_number(number, 4, sign) for number in numbers)

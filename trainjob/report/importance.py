@@ -42,8 +42,11 @@ def importance_view(comparison: Comparison) -> ImportanceView | None:
         f"{found.repeats} shuffles, on {count(found.rows)} {comparison.set_name} rows{drawn}; in brackets the mean of "
         "their 95 % bootstrap intervals."
     )
+    drawn_columns = found.columns[:MAX_COLUMNS_DRAWN]
+    matters = any(each.drop.low or each.drop.high for each in drawn_columns)
+    pictures = [_picture(drawn_columns, model)] if matters else []
     lines = [(each.column, each.drop.in_words("+")) for each in found.columns]
-    return ImportanceView(headings, lines, [_picture(found.columns[:MAX_COLUMNS_DRAWN], model)], [how, CORRELATED])
+    return ImportanceView(headings, lines, pictures, [how, CORRELATED])
 
 
 def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Drawing:

@@ -18,7 +18,7 @@ def page(name: str, preprocessor: Preprocessor) -> str:
     """The page of the model `name`, in HTML."""
     return template("page.html.j2", Path(__file__).parent).render(
         name=name,
-        noun=KINDS[preprocessor.kind].noun,
+        noun=KINDS[preprocessor.kind].a_noun,
         sizes=preprocessor.target.sizes(),
         columns=preprocessor.input.form_columns,
         example=preprocessor.input.example(),

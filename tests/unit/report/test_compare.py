@@ -109,7 +109,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "spec.training.epochs 4 5" in shown
     assert f"Verdict {MISSING} better" in shown
     narrow = CliRunner().invoke(app, ["compare", first.uri, second.uri], env={"COLUMNS": "60"}).stdout
-    assert "  Rows\n    first   200\n    second  200\n" in narrow
+    assert "Rows\n  first   200\n  second  200\n" in narrow
     assert max(map(len, narrow.splitlines())) <= 60
     result = CliRunner().invoke(app, ["compare", first.uri, second.uri, "--json"])
     told = json.loads(result.stdout)
