@@ -116,8 +116,8 @@ def _download(model: Folder, copy: Path) -> None:
 
 def _assemble_model(checkpoint: Folder, files: Collection[str], copy: Path) -> None:
     """Assembles the model of a checkpoint in the local folder `copy`."""
-    for name in checkpoint.list():
-        if name in files and _belongs_to_model(name):
+    for name in filter(_belongs_to_model, files):
+        if not name.startswith(f"{STATE}/"):
             checkpoint.download(name, copy / name)
     if any(name.startswith(f"{STATE}/") for name in files):
         CheckpointTensors(checkpoint, files).export(copy / (ADAPTER_WEIGHTS if (copy / ADAPTER).exists() else WEIGHTS))

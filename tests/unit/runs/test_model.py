@@ -15,7 +15,14 @@ from trainjob.runs.model import local_copy, save_as_model, write_model
 from trainjob.storage import Folder
 
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3)
-TEXTS = ("config.json", "preprocessor.json", "progress.json", "evaluation.json", "ranks/00000.pt")
+TEXTS = (
+    "config.json",
+    "preprocessor.json",
+    "1_Pooling/config.json",
+    "progress.json",
+    "evaluation.json",
+    "ranks/00000.pt",
+)
 
 
 def part(folder: Path, rank: int, weights: np.ndarray) -> None:
@@ -75,7 +82,7 @@ def elsewhere(folder: Folder) -> Folder:
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut off", "missing"])
-@pytest.mark.parametrize("name", ["config.json", "preprocessor.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["config.json", "preprocessor.json", "1_Pooling/config.json", "model.safetensors"])
 def test_a_model_that_is_damaged_is_told(model: Folder, name: str, damage: str):
     assert np.array_equal(load(model)["w"], WEIGHTS)
     assert np.array_equal(load(elsewhere(model))["w"], WEIGHTS)
