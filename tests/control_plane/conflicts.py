@@ -178,6 +178,12 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("tableClassifier", "dataset.text", {"dataset.text": ["title"]}),
     ("tableClassifier", "dataset.features", {"dataset.features": ["age", "tag"]}),
     ("tableClassifier", "dataset.columns", {"dataset.columns": {"tag": "number"}}),
+    ("tableClassifier", "model.tableClassifier.text", {"model.tableClassifier.text": {"encoder": {}}}),
+    (
+        "tableClassifier",
+        "model.tableClassifier.text",
+        {"model.tableClassifier.text": {"encoder": {}}, "dataset.columns": {"age": "number"}},
+    ),
     ("tableClassifier", "dataset.train.format", {"dataset.train.format": "images"}),
     ("tableClassifier", "training.sharding", {"workers.count": 2, "training.sharding": "auto"}),
     ("tableRegressor", "model.tableRegressor", {"model.tableRegressor.tabm": ...}),

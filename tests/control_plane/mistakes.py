@@ -80,6 +80,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "model.tableRegressor.tabm.members": [*_COUNT, 257],
     **_under("model.tableClassifier.tabm", {"members": [*_COUNT, 257], "blocks": [*_COUNT, 65], "hiddenSize": _COUNT}),
     "model.tableClassifier.tabm.embeddingSize": _COUNT,
+    "model.tableClassifier.text": [{}, {"pretrained": "bert", "encoder": {}}, {"encoder": {}, "maxLength": 3}, "bert"],
     "model": [..., {}, [], "textClassifier"],
     "model.textClassifier.classWeights": [{}, {"balanced": {}, "values": {}}, {"values": {"a": 0}}],
     "model.textClassifier.maxLength": [3, 8193, "128", 12.5],

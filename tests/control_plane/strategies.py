@@ -76,6 +76,9 @@ _image_regressor = merged(_regressor, _image_network)
 _table_network = part(
     {"tabm": part(members=st.integers(1, 256), blocks=st.integers(1, 64), hiddenSize=positive, embeddingSize=positive)}
 )
+_text_columns_encoder = part(
+    {"text": merged(part(maxLength=st.integers(4, 8192)), part(_encoders) | part({"encoder": part() | _encoder}))}
+)
 _table_classifier = merged(_classifier, _table_network)
 _table_regressor = merged(_regressor, _table_network)
 _decoder = st.tuples(
@@ -125,7 +128,7 @@ _text_columns = part({"text": _texts, "label": _label_columns}, cleaning=_cleani
 _features = part(
     features=st.lists(st.sampled_from(["age", "zip code"]), min_size=1, max_size=2, unique=True),
     columns=st.dictionaries(
-        st.sampled_from(["age", "zip code"]), st.sampled_from(["number", "category", "date", "flag", "ignore"])
+        st.sampled_from(["age", "zip code"]), st.sampled_from(["number", "category", "date", "flag", "text", "ignore"])
     ),
 )
 _several_labels = st.lists(st.sampled_from(["spam", "very urgent"]), min_size=1, unique=True)
@@ -136,6 +139,7 @@ def _table_data(labels: Strategy) -> Strategy:
 
 
 _table_classes = _table_data(part({"label": _label_columns}))
+_mixed_classes = merged(_table_classes, part({"columns": st.just({"age": "number", "zip code": "text"})}))
 _table_numbers = _table_classes | _table_data(part({"labels": _several_labels}))
 _pair_data = merged(
     _dataset(
@@ -418,6 +422,15 @@ _classifiers = (
         _table_classifier,
         _metrics,
         part({"dataset": _table_classes}, baselines=_baselines("mostFrequent", "linear", "lightgbm")),
+    )
+    | _spec(
+        "tableClassifier", merged(_table_classifier, _text_columns_encoder), _metrics, part({"dataset": _mixed_classes})
+    )
+    | _spec(
+        "tableRegressor",
+        merged(_table_regressor, _text_columns_encoder),
+        _regression_metrics,
+        part({"dataset": _mixed_classes}),
     )
     | _spec(
         "tableRegressor",

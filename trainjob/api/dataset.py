@@ -72,7 +72,7 @@ class Cleaning(StrictModel):
     """Remove HTML tags and resolve entities."""
 
 
-ColumnType = Literal["number", "category", "date", "flag", "ignore"]
+ColumnType = Literal["number", "category", "date", "flag", "text", "ignore"]
 Columns = Annotated[list[Annotated[str, Field(min_length=1)]], Unique, Field(min_length=1)]
 
 
@@ -109,7 +109,8 @@ class Dataset(StrictModel):
     """Columns that a model of tables reads; all but the label by default."""
     columns: dict[str, ColumnType] | None = None
     """Types of columns that a model of tables reads, by name; the others' are found in the training rows. number, date
-    (ISO 8601), flag (true or false, yes or no) or category; ignore leaves a column out."""
+    (ISO 8601), flag (true or false, yes or no), category, or text, which the model's text encoder reads; ignore leaves
+    a column out."""
     label: Annotated[str, Field(min_length=1)] | None = None
     """Column with the label; detected by default for images in a table. For folders of images, the labels are the
     folder names; for IDX files, the IDX labels."""

@@ -48,7 +48,7 @@ PATHS = (
     ("spec", "code", "uri"),
     ("spec", "training", "distillation", "teacher"),
     ("spec", "storage", "uri"),
-    *(("spec", "model", kind, "pretrained") for kind in KINDS),
+    *(kind.path_of_pretrained for kind in KINDS.values()),
 )
 """Fields that may hold paths."""
 

@@ -41,6 +41,13 @@ def _needs(ability: Ability, field: str, unset: Expression) -> FieldRule:
     return _is_for(field, kinds_with(ability), unset, WHY_NOT[ability])
 
 
+_HAS_TEXT_COLUMN = Expression(
+    "(has(self.dataset) && has(self.dataset.columns) && "
+    "self.dataset.columns.exists(name, self.dataset.columns[name] == 'text'))",
+    lambda spec: spec.dataset is not None and "text" in (spec.dataset.columns or {}).values(),
+)
+
+
 def _rules_of_kind(kind: Facts) -> Iterator[FieldRule]:
     name = f"model.{kind.field}"
     others = ~given(name)
@@ -55,6 +62,10 @@ def _rules_of_kind(kind: Facts) -> Iterator[FieldRule]:
         *most, last = kind.formats
         message = f"must be {', '.join(most)} or {last} for {name}"
         yield FieldRule("dataset.train.format", message, others | unset | fits)
+    if kind.pretrained_part:
+        part = ".".join((name, *kind.pretrained_part))
+        unread = ~given(part.replace(name, f"{name}?"))
+        yield FieldRule(part, "no column in dataset.columns has the type text", unread | _HAS_TEXT_COLUMN)
     if kind.takes_several_labels:
         message = f"must not be crossEntropy with dataset.labels: {ONE_CLASS_LOSS}"
         yield FieldRule(f"{name}.loss", message, ~given("dataset?.labels") | ~given(f"{name}?.loss?.crossEntropy"))

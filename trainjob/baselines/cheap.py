@@ -10,6 +10,7 @@ import numpy as np
 from trainjob.baselines.boosting import fitted_trees
 from trainjob.baselines.features import FEATURES
 from trainjob.baselines.rows import Sampled
+from trainjob.baselines.table_features import has_texts
 from trainjob.data import Preprocessor
 from trainjob.kinds.target import Target
 from trainjob.models.trees import predictions_of, save_trees
@@ -52,4 +53,6 @@ def predict_held_out(
         guesses = target.constant(len(held.labels))
     is_sample = len(train.rows) < train.of_rows and name in (*FEATURES, "lightgbm")
     notes = [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"] if is_sample else []
+    if name == "lightgbm" and has_texts(train.values):
+        notes.append("reads all columns but the texts")
     return HeldOutPredictions(guesses.predicted, guesses.probabilities, np.arange(len(held.labels)), notes, save=save)

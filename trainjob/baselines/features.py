@@ -36,9 +36,9 @@ def _columns(table: Any) -> Features:
     found = LinearFeatures(table)
 
     def save(weights: np.ndarray, intercepts: np.ndarray, preprocessor: Preprocessor, folder: Path) -> None:
-        save_linear(found.arrays(weights, intercepts), preprocessor, folder)
+        save_linear(found.arrays(weights, intercepts), found.tfidf, preprocessor, folder)
 
-    return Features(found.of_training, found.transform, save)
+    return Features(found.transform(table), found.transform, save)
 
 
 def _brightness(pixels: Any) -> np.ndarray:

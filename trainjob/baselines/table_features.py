@@ -1,11 +1,13 @@
-"""The rows of a table for baselines: columns of float64, with NaN for missing values, and of int64 for categories."""
+"""The rows of a table for baselines: columns of float64, with NaN for missing values, of int64 for categories, and
+texts."""
 
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from trainjob.models.linear import Arrays, clipped
+from trainjob.models.linear import Arrays, clipped, texts_of
+from trainjob.models.tfidf import Tfidf
 
 
 def categorical(table: Any) -> list[int]:
@@ -13,9 +15,13 @@ def categorical(table: Any) -> list[int]:
     return [index for index, field in enumerate(table.schema) if pa.types.is_integer(field.type)]
 
 
+def has_texts(table: Any) -> bool:
+    return any(pa.types.is_string(field.type) for field in table.schema)
+
+
 class LinearFeatures:
-    """Features for a linear model: numbers of mean 0 and standard deviation 1, where missing ones are 0, and a feature
-    for each category. Fitted on a table of training rows."""
+    """Features for a linear model: numbers of mean 0 and standard deviation 1, where missing ones are 0, a feature for
+    each category, and the TF-IDF weights of the texts. Fitted on a table of training rows."""
 
     def __init__(self, table: Any) -> None:
         from sklearn.compose import make_column_transformer
@@ -24,17 +30,24 @@ class LinearFeatures:
         from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
         self._categories = categorical(table)
-        self._numbers = [index for index in range(table.num_columns) if index not in self._categories]
+        self._numbers = [index for index, field in enumerate(table.schema) if pa.types.is_floating(field.type)]
         self._transformer: Any = make_column_transformer(
             (make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler()), self._numbers),
             (OneHotEncoder(handle_unknown="ignore"), self._categories),
         )
-        self.of_training: Any = self._transformer.fit_transform(clipped(table))
-        """The features of these rows, [n, f]."""
+        self._transformer.fit(clipped(table))
+        texts = texts_of(table)
+        self.tfidf = Tfidf.fitted(texts) if texts is not None else None
+        """TF-IDF weights of the texts, if the table has some."""
 
     def transform(self, table: Any) -> Any:
-        """The features of other rows, [n, f]."""
-        return self._transformer.transform(clipped(table))
+        """The features of rows, [n, f]."""
+        features = self._transformer.transform(clipped(table))
+        if self.tfidf is None:
+            return features
+        from scipy import sparse
+
+        return sparse.hstack([features, self.tfidf.transform(texts_of(table) or [])], format="csr")
 
     def arrays(self, weights: np.ndarray, intercepts: np.ndarray) -> Arrays:
         """The linear model with these weights [f, width] and intercepts [width]."""

@@ -23,6 +23,8 @@ LARGEST_BYTES = 2**31 - 2**20
 """Protocol Buffers, which ONNX files are, hold 2 GiB."""
 
 Inputs = dict[str, Tensor]
+_TOKENS = {"input_ids", "attention_mask", "token_type_ids", "text_ids", "text_mask"}
+"""Inputs whose last dimension is the length of texts."""
 
 
 def export(classifier: Classifier[Any], preprocessor: Preprocessor, examples: list[Inputs], folder: Path) -> None:
@@ -73,9 +75,10 @@ def largest_difference(one: AnsweringClassifier, other: AnsweringClassifier, exa
 
 
 def _write_graph(classifier: Classifier[Any], inputs: Inputs, file: Path) -> None:
-    shapes = {name: {0: torch.export.Dim.DYNAMIC} for name in inputs}
-    if "input_ids" in inputs:
-        shapes = {name: {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC} for name in inputs}
+    shapes = {
+        name: {0: torch.export.Dim.DYNAMIC} | ({each.dim() - 1: torch.export.Dim.DYNAMIC} if name in _TOKENS else {})
+        for name, each in inputs.items()
+    }
     try:
         with _quiet():
             torch.onnx.export(

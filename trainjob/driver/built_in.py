@@ -144,7 +144,7 @@ class BuiltInTraining:
             library = in_thread(partial(import_module, "ray.train.torch"))
             with local_model(self.spec, weights=False) as model:  # raises before Ray starts, which takes longer
                 if model.pretrained is not None:
-                    is_cached_only(model.pretrained, f"spec.model.{model.in_yaml(model.chosen)}.pretrained")
+                    is_cached_only(model.pretrained, ".".join(model.facts.path_of_pretrained))
             start_ray(self.spec, self.threads, _worker_modules(self.spec))
             result_of(library)
             tasks.started.set_result(None)

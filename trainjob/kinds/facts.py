@@ -73,6 +73,8 @@ class Facts:
     """Whether a row to answer is a pair of texts where `dataset.textPair` is set."""
     is_users_loop: bool = False
     """Whether the user writes the training loop, so that trainjob knows only the metrics that the loop reports."""
+    pretrained_part: tuple[str, ...] = ()
+    """The path, within the kind's section, of the part whose field `pretrained` names a network."""
     earlier_names: tuple[str, ...] = ()
     """The kind's names in preprocessor.json of models saved by earlier versions."""
 
@@ -80,6 +82,11 @@ class Facts:
     def a_noun(self) -> str:
         """The noun with its article, such as `an embedder of texts`."""
         return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
+
+    @property
+    def path_of_pretrained(self) -> tuple[str, ...]:
+        """The path in a TrainJob of the field that names a pretrained network."""
+        return ("spec", "model", self.field, *self.pretrained_part, "pretrained")
 
     @property
     def baselines(self) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ class Input(Protocol):
 
     def plain(self, rows: "Rows") -> "list[str] | np.ndarray | pa.Table":
         """The features for a baseline: the text of each row, numbers [n, features], or the columns of a table: float64
-        with NaN for missing numbers, and int64 for categories."""
+        with NaN for missing numbers, int64 for categories, and texts."""
         ...
 
     def most_plain_rows(self, width: int) -> int:
@@ -122,12 +122,14 @@ class SeparateColumns(Protocol):
     """An input whose prepared rows are values of one column or another, so that each column can be shuffled alone."""
 
     @property
-    def values_of_columns(self) -> dict[str, list[int]]:
-        """The positions of each column's values in a prepared row."""
+    def columns(self) -> list[str]: ...
+
+    def prepared(self, plain: "pa.Table") -> "Examples":
+        """Prepared rows of what `Input.plain` returned for them."""
         ...
 
-    def prepared(self, plain: "pa.Table") -> "np.ndarray":
-        """Prepared rows, [n, values], of what `Input.plain` returned for them."""
+    def shuffled(self, rows: "Examples", column: str, order: "np.ndarray") -> "Examples":
+        """Prepared rows in which the values of a column are those of the rows at the indices `order`, int64 [n]."""
         ...
 
 

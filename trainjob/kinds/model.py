@@ -1,6 +1,6 @@
 """`spec.model`: the model to train."""
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
@@ -73,7 +73,23 @@ class Model(OneOf):
     @property
     def pretrained(self) -> str | None:
         """The name, folder or URI of the pretrained network; None if training starts from scratch."""
-        return getattr(self.kind, "pretrained", None)
+        return getattr(self._parts_with_pretrained[-1], "pretrained", None)
+
+    def with_pretrained(self, name: str) -> Self:
+        """The same model with another pretrained network."""
+        *parents, part = self._parts_with_pretrained
+        changed = part.model_copy(update={"pretrained": name})
+        for parent, field in zip(reversed(parents), reversed(self.facts.pretrained_part), strict=True):
+            changed = parent.model_copy(update={field: changed})
+        return self.model_copy(update={self.chosen: changed})
+
+    @property
+    def _parts_with_pretrained(self) -> list[Any]:
+        """The kind's section, and the parts in it on the way to the one that names a pretrained network."""
+        parts: list[Any] = [self.kind]
+        for field in self.facts.pretrained_part:
+            parts.append(getattr(parts[-1], field, None))
+        return parts
 
     @property
     def max_length(self) -> int | None:

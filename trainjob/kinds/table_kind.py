@@ -49,11 +49,11 @@ class TableKind(Kind):
         mapped: Mapper,
         bad: BadRows,
     ) -> FittedOn:
-        return fit_table(dataset, self.label_reader(dataset), train, seed, mapped, bad)
+        return fit_table(dataset, model, self.label_reader(dataset), train, seed, mapped, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TableInput, Any]:
         target = self.load_target(state)
-        return TableInput.load(state), target
+        return TableInput.load(folder, state), target
 
     @abstractmethod
     def build(self, spec: Any, table: TableInput, target: Any, as_stored: bool) -> "Trainable[Any]": ...
@@ -62,4 +62,5 @@ class TableKind(Kind):
     def load(self, folder: Path, table: TableInput) -> "Trainable[Any]": ...
 
     def worker_modules(self, spec: Any) -> list[str]:
-        return [type(self).__module__.removesuffix("kind") + "network"]
+        modules = [type(self).__module__.removesuffix("kind") + "network"]
+        return modules if spec.text is None else [*modules, "trainjob.kinds.table_encoder"]

@@ -4,11 +4,16 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from trainjob.kinds.facts import SCRATCH_RATE, Facts
+from trainjob.kinds.text_network import NOT_TUNED as NOT_TUNED_ENCODER
+from trainjob.kinds.text_network import Encoder
 from trainjob.schema.base import OneOf, StrictModel
-from trainjob.schema.fields import PositiveInt
+from trainjob.schema.fields import PositiveInt, Pretrained
 
 TABM_RATE = 2e-3
 """The learning rate that TabM's authors recommend."""
+_FINE_TUNING_RATE = 1e-4
+NOT_TUNED = tuple(f"text.{name}" for name in NOT_TUNED_ENCODER if name != "freezeEncoder")
 
 
 class TabM(StrictModel):
@@ -25,6 +30,19 @@ class TabM(StrictModel):
     """Width of the embedding of each number."""
 
 
+class TextColumnEncoder(OneOf):
+    """The encoder of columns of texts, which is trained together with the rest of the network."""
+
+    choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
+
+    pretrained: Pretrained | None = None
+    """A transformers encoder: a name on the Hugging Face hub or a folder, also on s3:// or gs://."""
+    encoder: Encoder | None = None
+    """A small encoder trained from scratch."""
+    max_length: Annotated[int, Field(ge=4, le=8192)] = 128
+    """Maximum tokens of a cell; longer texts are truncated."""
+
+
 class TableNetwork(OneOf):
     """A network for tables."""
 
@@ -32,6 +50,20 @@ class TableNetwork(OneOf):
 
     tabm: TabM | None = None
     """An ensemble of small networks."""
+    text: TextColumnEncoder | None = None
+    """The encoder of the columns whose type in `dataset.columns` is text; by default, a small one from scratch."""
+
+    facts: ClassVar[Facts]
+
+    @property
+    def text_encoder(self) -> TextColumnEncoder:
+        """`text` or its default."""
+        return self.text or TextColumnEncoder(encoder=Encoder())
+
+    @property
+    def text_path(self) -> str:
+        """The path of `text` in a TrainJob."""
+        return f"spec.model.{self.facts.field}.text"
 
     @property
     def library(self) -> None:
@@ -40,3 +72,8 @@ class TableNetwork(OneOf):
     @property
     def usual_learning_rate(self) -> float:
         return TABM_RATE
+
+    @property
+    def encoder_rate(self) -> float:
+        """The learning rate of the text encoder's weights where TabM's is the usual one; otherwise in proportion."""
+        return SCRATCH_RATE if self.text_encoder.pretrained is None else _FINE_TUNING_RATE

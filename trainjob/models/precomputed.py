@@ -68,6 +68,6 @@ def precomputed(preprocessor: Preprocessor, compute: Compute) -> tuple[Precomput
 
 
 def as_matrix(table: Any) -> np.ndarray:
-    """The columns of `TableInput.plain`, float64 [n, columns]."""
-    assert isinstance(table, pa.Table)
-    return np.stack([column.to_numpy() for column in table.columns], axis=1, dtype=np.float64, casting="unsafe")
+    """The columns of `TableInput.plain` but the texts, float64 [n, columns]."""
+    columns = [column.to_numpy() for column in table.columns if not pa.types.is_string(column.type)]
+    return np.stack(columns, axis=1, dtype=np.float64, casting="unsafe")

@@ -50,20 +50,30 @@ class Tfidf:
 
     def save(self, weights: np.ndarray, intercepts: np.ndarray, preprocessor: Preprocessor, folder: Path) -> None:
         """Writes the linear model of these features with `weights` [f, width] and `intercepts` [width]."""
-        indices = self._vectorizer.vocabulary_
-        (folder / VOCABULARY).write_text("\n".join(sorted(indices, key=indices.get)), encoding="utf-8")
-        arrays = {"weights": weights, "intercepts": intercepts, "idf": self._vectorizer.idf_}
+        self.save_terms(folder)
+        arrays = {"weights": weights, "intercepts": intercepts, "idf": self.idf}
         safetensors.numpy.save_file(
             {name: np.ascontiguousarray(each) for name, each in arrays.items()}, folder / "model.safetensors"
         )
         (folder / "config.json").write_text(json.dumps({"model_type": MODEL_TYPE, "pairs": self._are_pairs}))
         preprocessor.save(folder)
 
+    @property
+    def idf(self) -> np.ndarray:
+        """The inverse document frequency of each term, float64 [terms]."""
+        return self._vectorizer.idf_
+
+    def save_terms(self, folder: Path) -> None:
+        indices = self._vectorizer.vocabulary_
+        (folder / VOCABULARY).write_text("\n".join(sorted(indices, key=indices.get)), encoding="utf-8")
+
     @classmethod
-    def loaded(cls, terms: Sequence[str], idf: np.ndarray, are_pairs: bool) -> Self:
-        """Raises ValueError for terms that do not fit `idf` [terms]."""
+    def loaded(cls, folder: Path, idf: np.ndarray, are_pairs: bool = False) -> Self:
+        """The features with the terms that are saved in `folder`. Raises ValueError where they do not fit `idf`
+        [terms]."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
+        terms = (folder / VOCABULARY).read_text(encoding="utf-8").split("\n")
         vectorizer: Any = TfidfVectorizer(**_SETTINGS, vocabulary=terms)
         vectorizer.idf_ = idf
         return cls(vectorizer, are_pairs)
@@ -73,10 +83,10 @@ def load_tfidf(folder: Path, preprocessor: Preprocessor) -> tuple[Precomputed, P
     """Raises ValueError for a damaged model."""
     are_pairs = bool(json.loads((folder / "config.json").read_bytes())["pairs"])
     arrays = safetensors.numpy.load_file(folder / "model.safetensors")
-    terms = (folder / VOCABULARY).read_text(encoding="utf-8").split("\n")
-    weights, tfidf = arrays["weights"], Tfidf.loaded(terms, arrays["idf"], are_pairs)
-    if weights.shape != (len(terms) * (PARTS_OF_PAIR if are_pairs else 1), preprocessor.target.width):
-        raise ValueError(f"its weights are {list(weights.shape)}, for {len(terms):,} terms")
+    weights, tfidf = arrays["weights"], Tfidf.loaded(folder, arrays["idf"], are_pairs)
+    terms = len(tfidf.idf)
+    if weights.shape != (terms * (PARTS_OF_PAIR if are_pairs else 1), preprocessor.target.width):
+        raise ValueError(f"its weights are {list(weights.shape)}, for {terms:,} terms")
 
     def outputs(texts: Any) -> np.ndarray:
         return (tfidf.transform(texts).astype(weights.dtype) @ weights + arrays["intercepts"]).astype(np.float64)

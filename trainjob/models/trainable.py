@@ -30,6 +30,10 @@ class Trainable(nn.Module, ABC, Generic[Network]):
             found.setdefault(id(tensor), (name, tensor))
         return dict(found.values())
 
+    def rate_factor(self, parameter: nn.Parameter) -> float:
+        """The learning rate of a weight as a multiple of the optimizer's, which is that of most weights."""
+        return 1.0
+
     def parts(self) -> Iterator[nn.Module]:
         """The modules that are sharded each by itself, this one last. Weights that lie on the meta device are made when
         their part is given, so that they can be sharded before those of the next part are made."""

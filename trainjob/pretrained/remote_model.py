@@ -26,14 +26,14 @@ def local_model(spec: TrainJobSpec, weights: bool) -> Generator[Model]:
     Raises DataError if there is no model, and StorageError if it cannot be read or copied.
     """
     model = spec.model
-    uri, part = model.pretrained, getattr(model, model.chosen)
+    uri = model.pretrained
     if uri is None or "://" not in uri:
         yield model
         return
-    field = f"spec.model.{model.in_yaml(model.chosen)}.pretrained"
+    field = ".".join(model.facts.path_of_pretrained)
     folder = local_folder(Folder(uri.rstrip("/"), spec.storage.endpoint if spec.storage else None), field, weights)
     try:
-        yield model.model_copy(update={model.chosen: part.model_copy(update={"pretrained": str(folder)})})
+        yield model.with_pretrained(str(folder))
     except UserError as error:
         raise type(error)(str(error).replace(str(folder), uri)) from error
 

@@ -1,7 +1,8 @@
 """Optimizers and learning-rate schedules, from `spec.training`."""
 
 import math
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -10,15 +11,22 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 from trainjob.api import Optimizer, Scheduler, WarmUp
 
 
-def build_optimizer(spec: Optimizer, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    """Weight decay applies to matrices only: not to biases and the weights of norms, which have one dimension."""
-    kinds: dict[bool, list[torch.nn.Parameter]] = {True: [], False: []}
+def build_optimizer(
+    spec: Optimizer,
+    parameters: Iterable[torch.nn.Parameter],
+    rate_factor: Callable[[torch.nn.Parameter], float] = lambda _: 1.0,
+) -> torch.optim.Optimizer:
+    """Weight decay applies to matrices only: not to biases and the weights of norms, which have one dimension. A
+    weight's learning rate is the spec's, times its `rate_factor`."""
+    rate = getattr(spec, spec.chosen).learning_rate
+    kinds = defaultdict[tuple[float, bool], list[torch.nn.Parameter]](list)
     for parameter in parameters:
         if parameter.requires_grad:
-            kinds[parameter.ndim > 1].append(parameter)
-    decayed: dict[str, Any] = {"params": kinds[True]}
-    others: dict[str, Any] = {"params": kinds[False], "weight_decay": 0.0}
-    trained = [group for group in (decayed, others) if group["params"]]
+            kinds[rate_factor(parameter), parameter.ndim > 1].append(parameter)
+    trained: list[dict[str, Any]] = [
+        {"params": kinds[factor, decays], "lr": factor * rate, **({} if decays else {"weight_decay": 0.0})}
+        for factor, decays in sorted(kinds, reverse=True)
+    ]
     if spec.sgd is not None:
         sgd = spec.sgd
         return torch.optim.SGD(

@@ -27,7 +27,7 @@ class Step:
         the forward pass. Raises UserError if the spec does not fit the labels."""
         self.module, self.model, self.device, self.dtype = module, model, device, dtype
         self.objective = preprocessor.target.objective(spec, module)
-        self.optimizer = build_optimizer(spec.training.optimizer, module.parameters())
+        self.optimizer = build_optimizer(spec.training.optimizer, module.parameters(), module.rate_factor)
         self.scaler = torch.GradScaler(device.type, enabled=dtype == torch.float16)
         self._clipping = spec.training.gradient_clipping
 

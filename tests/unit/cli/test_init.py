@@ -194,9 +194,10 @@ def test_a_text_among_numbers_and_categories_is_one_way_of_two(tmp_path: Path) -
     data = write(tmp_path / "offers.csv", header, rows)
     spec, text = proposal(tmp_path, data)
     assert spec["model"] == {"textClassifier": {"encoder": {}}}
-    assert "# `--kind tableClassifier` learns from price, city, and leaves the texts out.\n" in text
+    assert "# `--kind tableClassifier` also learns from price, city.\n" in text
     other, _ = proposal(tmp_path, data, "--kind", "tableClassifier")
-    assert other["model"] == {"tableClassifier": {"tabm": {}}}
+    assert other["model"] == {"tableClassifier": {"tabm": {}, "text": {"encoder": {}}}}
+    assert other["dataset"]["columns"] == {"offer": "text"}
 
 
 def test_numbers_of_texts(tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_numbers_of_texts(tmp_path: Path) -> None:
     spec, text = proposal(tmp_path, data, "--label", "price")
     assert spec["model"] == {"textRegressor": {"encoder": {}}}
     assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["offer"], "price")
-    assert "# Not read: stars.\n# `--kind tableRegressor` learns from stars, and leaves the texts out.\n" in text
+    assert "# Not read: stars.\n# `--kind tableRegressor` also learns from stars.\n" in text
     assert "textClassifier" in proposal(tmp_path, data, "--label", "stars")[0]["model"]
     assert "textRegressor" in proposal(tmp_path, data, "--label", "stars", "--kind", "textRegressor")[0]["model"]
 

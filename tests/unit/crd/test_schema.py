@@ -238,6 +238,8 @@ def test_every_hyperparameter_may_be_tuned(path: str) -> None:
     doc = changed(document(model), {"model": {model: choice}, "workers": {"count": 1}})
     for part in optional_parts(path)[path.startswith("model") :]:
         doc = changed(doc, {part.path: {"teacher": "s3://runs/teacher"} if "distillation" in part.path else {}})
+    if ".text." in path:
+        doc = changed(doc, {"dataset.columns": {"review": "text"}})
     values, ways = values_of(path, doc["spec"])
     TrainJob.model_validate(changed(doc, {"tuning": {"parameters": {path: {ways[0]: values}}}}), strict=True)
 

@@ -97,7 +97,7 @@ def test_types_are_found_and_told(tmp_path: Path) -> None:
     assert "1 column of dates: since" in notes
     assert notes[4] == (
         "columns left out: id (numbers the rows), empty (empty), note (identifiers or texts: most rows have a value of "
-        "their own), country (the same in every row)"
+        "their own; the type text reads texts), country (the same in every row)"
     )
 
 

@@ -25,6 +25,7 @@ MAX_WORDS = 10_000
 """Different values of a column that are counted."""
 FIRST_ROWS = 10_000
 FEW_WORDS = 20
+_READS_TEXTS = "the type text reads texts"
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
 _CODE, _WHOLE = r"^[+-]?0\d+(\.\d*)?$", r"^[+-]?\d+$"
@@ -131,9 +132,9 @@ class Found:
                 f"dataset.columns to {{{name}: category}} or {{{name}: ignore}}"
             )
         if self.words is None:
-            return "ignore", f"more than {MAX_WORDS:,} different values, as identifiers or texts have"
+            return "ignore", f"more than {MAX_WORDS:,} different values, as identifiers or texts have; {_READS_TEXTS}"
         if len(self.words) > max(FEW_WORDS, known / 2):
-            return "ignore", "identifiers or texts: most rows have a value of their own"
+            return "ignore", f"identifiers or texts: most rows have a value of their own; {_READS_TEXTS}"
         return "category", ""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from trainjob.kinds.inputs.questions import Question, row_question
 from trainjob.kinds.inputs.table_columns import TableColumn
 from trainjob.kinds.inputs.unknown_categories import unknown_categories
 
+if TYPE_CHECKING:
+    from trainjob.kinds.inputs.cell_texts import CellTexts
+
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
 PLAIN_CELLS = 20_000_000
@@ -33,13 +36,23 @@ IN_CELL = b"\xff"
 
 @dataclass(frozen=True)
 class TableInput:
-    """Turns the cells of each row into numbers and numbers of categories."""
+    """Turns the cells of each row into numbers, numbers of categories, and tokens of texts.
+
+    A prepared row is float32: the numbers, the categories and, where the table has columns of texts, the number of
+    tokens of each, and the tokens.
+    """
 
     noun: ClassVar[str] = "row"
     packs: ClassVar[bool] = False
     values_of_token: ClassVar[int] = 1
 
     read: list[TableColumn]
+    texts: "CellTexts | None" = None
+    """Tokenizes the columns of texts, if there are any."""
+
+    @property
+    def text_columns(self) -> list[str]:
+        return [column.name for column in self.read if column.type == "text"]
 
     @property
     def columns(self) -> list[str]:
@@ -62,6 +75,8 @@ class TableInput:
     @property
     def row_bytes(self) -> int:
         values = len(self.levels) + len(self.cardinalities)
+        if self.texts is not None:
+            values += round(len(self.text_columns) * (1 + self.texts.mean_length))
         return values * np.float32().itemsize + 2 * np.int64().itemsize
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
@@ -83,12 +98,19 @@ class TableInput:
         return [column.raw(_cells(table, column.name, where), where) for column in self.read]
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
-        """The numbers of each row, then its categories, list<float32>."""
+        """Prepared rows, list<float32>."""
         rows = self._values([each for column in self.raw(table, where) for each in column])
-        return as_lists(rows.reshape(-1), np.full(len(rows), rows.shape[1], np.int64))
+        return self._prepared(rows, [_cells(table, name, where) for name in self.text_columns])
 
-    def prepared(self, plain: pa.Table) -> np.ndarray:
-        return self._values([column.to_numpy() for column in plain.columns])
+    def prepared(self, plain: pa.Table) -> Examples:
+        rows = self._values([column.to_numpy() for column in numeric(plain).columns])
+        texts = [column.combine_chunks() for column in plain.columns if pa.types.is_string(column.type)]
+        return Examples.from_table(pa.table({"values": self._prepared(rows, texts)}))
+
+    def _prepared(self, rows: np.ndarray, texts: Sequence[pa.Array]) -> pa.Array:
+        if self.texts is not None:
+            return self.texts.prepared(rows, texts)
+        return as_lists(rows.reshape(-1), np.full(len(rows), rows.shape[1], np.int64))
 
     def _values(self, raw: Sequence[np.ndarray]) -> np.ndarray:
         """The numbers and the categories of each row, float32 [n, N + M], of the raw values of all columns."""
@@ -99,24 +121,44 @@ class TableInput:
                 categories.append(next(values))
         return np.stack([*numbers, *categories], axis=1, dtype=np.float32, casting="unsafe")
 
-    @property
-    def values_of_columns(self) -> dict[str, list[int]]:
-        found, number, category = dict[str, list[int]](), 0, len(self.levels)
-        for column in self.read:
-            if column.categories is not None:
-                found[column.name] = [category]
-                category += 1
-            else:
-                found[column.name] = list(range(number, number + len(column.numbers)))
-                number += len(column.numbers)
-        return found
+    def shuffled(self, rows: Examples, column: str, order: np.ndarray) -> Examples:
+        names = self.text_columns
+        if self.texts is not None and column in names:
+            return self.texts.shuffled(*self._parts_of(rows), names.index(column), order)
+        positions, starts, values = self._positions(column), rows.offsets[:-1, None], rows.values.copy()
+        values[starts + positions] = rows.values[starts[order] + positions]
+        return Examples(values, rows.offsets)
+
+    def _positions(self, column: str) -> np.ndarray:
+        """The positions of the values of a column of numbers or categories in a prepared row."""
+        number, category = 0, len(self.levels)
+        for each in self.read:
+            if each.name == column:
+                return np.array(
+                    [category] if each.categories is not None else range(number, number + len(each.numbers))
+                )
+            number, category = number + len(each.numbers), category + (each.categories is not None)
+        raise KeyError(column)
+
+    def _parts_of(self, rows: Examples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The numbers and categories of prepared rows, float32 [n, N + M], the number of tokens of each text, int64
+        [n, T], and all tokens, float32 [t]."""
+        width, texts = len(self.levels) + len(self.cardinalities), len(self.text_columns)
+        if not texts:
+            return rows.values.reshape(len(rows), -1), np.empty((len(rows), 0), np.int64), np.empty(0, np.float32)
+        places = rows.offsets[:-1, None] + np.arange(width + texts)
+        heads, is_token = rows.values[places], np.ones(len(rows.values), bool)
+        is_token[places] = False
+        return heads[:, :width], heads[:, width:].astype(np.int64), rows.values[is_token]
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:
-        """`numbers` float32 [n, N] and `categories` int64 [n, M], where there are some."""
-        rows = examples.values.reshape(len(examples), -1)
+        """`numbers` float32 [n, N], `categories` int64 [n, M], and the texts as `CellTexts.batch` returns them, where
+        there are some."""
+        rows, lengths, tokens = self._parts_of(examples)
         count = len(self.levels)
         inputs = {"numbers": np.ascontiguousarray(rows[:, :count])} if count else {}
-        return inputs | ({"categories": rows[:, count:].astype(np.int64)} if self.cardinalities else {})
+        inputs |= {"categories": rows[:, count:].astype(np.int64)} if self.cardinalities else {}
+        return inputs | (self.texts.batch(lengths, tokens) if self.texts is not None else {})
 
     def unknown_categories(self, table: pa.Table, where: Callable[[int], str] = row_number) -> dict[str, int]:
         return unknown_categories(self.read, table, where)
@@ -168,15 +210,16 @@ class TableInput:
         return self.columns
 
     def plain(self, rows: Rows) -> pa.Table:
-        """The features of all columns: float64 with NaN for missing values, and int64 for categories."""
-        features = [each for column in self.raw(rows.table, rows.where) for each in column]
+        """The features of all columns: float64 with NaN for missing values, int64 for categories, and texts."""
+        features: list[Any] = [each for column in self.raw(rows.table, rows.where) for each in column]
+        features += [_cells(rows.table, name, rows.where) for name in self.text_columns]
         return pa.table({str(index): each for index, each in enumerate(features)})
 
     def most_plain_rows(self, width: int) -> int:
         return PLAIN_CELLS // (len(self.levels) + len(self.cardinalities))
 
-    def cut_share(self, texts: Sequence[str]) -> None:
-        return None
+    def cut_share(self, texts: Sequence[str]) -> float | None:
+        return self.texts.cut_share(texts) if self.texts is not None else None
 
     def check_export(self, folder: Path, texts: Sequence[str]) -> None:
         """Transformers reads no tables."""
@@ -191,12 +234,23 @@ class TableInput:
         return {"text": pa.array([text[:EXCERPT_CHARACTERS] for text in texts], pa.string())}
 
     def save(self, folder: Path) -> dict[str, Any]:
-        return {"columns": [asdict(column) for column in self.read]}
+        state: dict[str, Any] = {"columns": [asdict(column) for column in self.read]}
+        return state if self.texts is None else state | {"texts": self.texts.save(folder)}
 
     @classmethod
-    def load(cls, state: dict[str, Any]) -> Self:
+    def load(cls, folder: Path, state: dict[str, Any]) -> Self:
         """The input that was saved with these fields of preprocessor.json."""
-        return cls([TableColumn.load(each) for each in state["columns"]])
+        texts = None
+        if "texts" in state:
+            from trainjob.kinds.inputs.cell_texts import CellTexts
+
+            texts = CellTexts.load(folder, state["texts"])
+        return cls([TableColumn.load(each) for each in state["columns"]], texts)
+
+
+def numeric(plain: pa.Table) -> pa.Table:
+    """The columns of `TableInput.plain` without the texts."""
+    return plain.select([index for index, field in enumerate(plain.schema) if not pa.types.is_string(field.type)])
 
 
 def joined_cells(columns: Sequence[pa.Array]) -> list[bytes]:

@@ -144,6 +144,8 @@ class TableColumn:
     @property
     def example(self) -> str | float | None:
         """A usual cell, made of the statistics: a row of the training data is nobody else's business."""
+        if self.type == "text":
+            return "…"
         if self.categories is not None:
             return next(iter(self.categories.names), None)
         value = next((feature.typical for feature in self.numbers if feature.part == "value"), None)
@@ -158,13 +160,17 @@ class TableColumn:
             values = as_categories(cells).to_pylist()
             categories = Categories.fit(values)
             return cls(name, kind, [], categories) if len(set(values)) > 1 else None
+        if kind == "text":
+            return cls(name, kind, [], None) if len(pc.unique(cells)) > 1 else None
         parts = _parts(kind, READERS[kind](cells)[0])
         features = [feature for part, each in parts.items() if (feature := NumberFeature.fit(part, each))]
         return cls(name, kind, features, None) if features else None
 
     def raw(self, cells: pa.Array, where: Callable[[int], str] = row_number) -> list[np.ndarray]:
         """The values of each feature before they are transformed, float64 [n] with NaN for missing ones, or of the
-        categories, int64 [n]. Raises RowError for the first cell of another type."""
+        categories, int64 [n]; none for texts. Raises RowError for the first cell of another type."""
+        if self.type == "text":
+            return []
         if self.categories is not None:
             categories = as_categories(cells)
             unknown = self.categories.unknown(categories)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -28,12 +29,22 @@ from trainjob.kinds.inputs.table_scan import (
     with_type,
 )
 from trainjob.kinds.look_alikes import look_alike_notes
+from trainjob.kinds.table_network import TableNetwork
 
-_PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "flag": "flags"}
+if TYPE_CHECKING:
+    from trainjob.kinds.inputs.cell_texts import CellTexts
+
+_PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "flag": "flags", "text": "texts"}
 
 
 def fit_table(
-    dataset: Dataset, labels: LabelReader, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
+    dataset: Dataset,
+    model: TableNetwork,
+    labels: LabelReader,
+    train: Sequence[SourcePart],
+    seed: int,
+    mapped: Mapper,
+    bad: BadRows,
 ) -> FittedOn:
     """Rows with cells that are not of their column's type are counted in `bad`. Raises DataError if no model can be
     fitted."""
@@ -74,9 +85,25 @@ def fit_table(
         for label, of_rows in zip(told, answered, strict=True)
         if tells(each, of_rows)
     ]
-    table = TableInput([column for column in columns if column is not None])
+    texts = [each for name, each in zip(names, cells, strict=True) if scanned.types[name] == "text"]
+    if len(texts) == len(names):
+        raise DataError(
+            f"spec.dataset.columns: all columns that can be learned from are texts ({listed(names)}), which models of "
+            "texts learn: name them in dataset.text"
+        )
+    tokenized, some_texts = _fitted_texts(model, texts) if texts else (None, [])
+    table = TableInput([column for column in columns if column is not None], tokenized)
     notes = [*_notes(table, left_out, len(rows), telling), *_look_alikes(columns, cells)]
-    return FittedOn(table, division, survey.digest(target), notes=notes)
+    return FittedOn(table, division, survey.digest(target), some_texts, notes)
+
+
+def _fitted_texts(model: TableNetwork, columns: Sequence[pa.Array]) -> "tuple[CellTexts, list[str]]":
+    """Fits a tokenizer on the columns of texts, and returns the texts, too."""
+    from trainjob.kinds.inputs.cell_texts import CellTexts, cleaned
+
+    encoder = model.text_encoder
+    texts = cleaned([cell for column in columns for cell in column.to_pylist() if cell], encoder.max_length)
+    return CellTexts.fit(encoder, model.text_path, texts), texts
 
 
 def _look_alikes(columns: Sequence[TableColumn | None], cells: Sequence[pa.Array]) -> Iterator[str]:

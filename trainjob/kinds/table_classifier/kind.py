@@ -25,7 +25,7 @@ class TableClassifierKind(TableKind):
     def build(self, spec: TableClassifier, table: TableInput, target: OneClass, as_stored: bool) -> "Classifier[Any]":
         from trainjob.kinds.table_classifier import network
 
-        return network.build(spec, table, target)
+        return network.build(spec, table, target, as_stored)
 
     def load(self, folder: Path, table: TableInput) -> "Classifier[Any]":
         from trainjob.kinds.table_classifier import network

@@ -2,20 +2,21 @@
 
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
-from tabm import TabM
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from trainjob.api import StrictModel
 from trainjob.api import TableClassifier as Spec
 from trainjob.kinds.inputs.table import TableInput
-from trainjob.kinds.tabm import build_tabm
+from trainjob.kinds.tabm import TableModel, build_tabm, new_encoder, saved_encoder
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import Classifier, problem_type
-from trainjob.models.config_format import SavedByConfig
+
+if TYPE_CHECKING:
+    from transformers.modeling_utils import PreTrainedModel
 
 MODEL_TYPE = "trainjob-table-classifier"
 
@@ -31,22 +32,35 @@ class TableConfig(StrictModel):
     """Class names in the order of the logits."""
 
 
-class TableClassifier(SavedByConfig[TableConfig], Classifier[TabM]):
+class TableClassifier(TableModel[TableConfig], Classifier[nn.Module]):
     """The network that `config` describes."""
 
-    def __init__(self, config: TableConfig, table: TableInput) -> None:
+    def __init__(self, config: TableConfig, table: TableInput, encoder: "PreTrainedModel | None") -> None:
         assert config.model.tabm is not None
-        super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, len(config.classes)))
+        super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, len(config.classes), encoder))
         self.config = config
+
+    @property
+    def spec(self) -> Spec:
+        return self.config.model
 
     @property
     def problem_type(self) -> str:
         return problem_type(self.config.model.loss)
 
-    def forward(self, numbers: Tensor | None = None, categories: Tensor | None = None) -> Tensor:
-        """Logits float32 of numbers float32 [n, N] and categories int64 [n, M]. In training those of each member of the
-        ensemble, [n, members, C]; otherwise those of the mean of the members' probabilities, [n, C]."""
-        logits = self.network(numbers, categories).float()
+    def forward(
+        self,
+        numbers: Tensor | None = None,
+        categories: Tensor | None = None,
+        text_ids: Tensor | None = None,
+        text_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Logits float32 of numbers float32 [n, N], categories int64 [n, M] and, if there are texts, their tokens and
+        masks, int64 [n, T, length]. In training those of each member of the ensemble, [n, members, C]; otherwise those
+        of the mean of the members' probabilities, [n, C]."""
+        logits = self.network(
+            numbers, categories, *(each for each in (text_ids, text_mask) if each is not None)
+        ).float()
         if self.training:
             return logits
         members = math.log(logits.shape[1])
@@ -56,14 +70,16 @@ class TableClassifier(SavedByConfig[TableConfig], Classifier[TabM]):
         return yes - no
 
 
-def build(spec: Spec, table: TableInput, target: OneClass) -> TableClassifier:
+def build(spec: Spec, table: TableInput, target: OneClass, as_stored: bool) -> TableClassifier:
     """A new table classifier."""
-    return TableClassifier(TableConfig(model=spec, classes=target.classes), table)
+    return TableClassifier(
+        TableConfig(model=spec, classes=target.classes), table, new_encoder(spec, spec.dropout, table, as_stored)
+    )
 
 
 def load(folder: Path, table: TableInput) -> TableClassifier:
     """The table classifier that is saved in `folder`."""
     config = TableConfig.model_validate_json((folder / "config.json").read_bytes())
-    module = TableClassifier(config, table)
+    module = TableClassifier(config, table, saved_encoder(folder, table))
     module.load_weights(folder)
     return module

@@ -24,24 +24,28 @@ def proposal_of(kind: str, look: Look, label: Mapping[str, Any], why: str) -> Pr
     """The proposal of a kind of model that answers rows of tables, with this field of the dataset."""
     labels = labels_of(label)
     texts = [name for name in look.texts if name not in labels]
-    notes = [f"Not read, because they are texts: {', '.join(texts)}."] if texts else []
-    fields: dict[str, Any] = dict(label)
+    columns, notes, has_others = dict[str, str](), list[str](), False
     for name, column in look.columns.items():
-        if name not in labels:
+        if name not in (*labels, *texts):
             try:
-                column.found.type(name)
+                has_others |= column.found.type(name)[0] != "ignore"
             except DataError as error:
-                fields.setdefault("columns", {})[name] = "ignore"
+                columns[name] = "ignore"
                 notes.append(f"Left out: {str(error).partition(', or set')[0]}.")
+    reads_texts = bool(texts) and has_others
+    if reads_texts:
+        columns = dict.fromkeys(texts, "text") | columns
+    elif texts:
+        notes.append(f"Not read, because they are texts: {', '.join(texts)}.")
     return Proposal(
         fit=1,
-        model={kind: {"tabm": {}}},
-        dataset=fields,
-        training={"epochs": 100, "earlyStopping": {"patience": 16}},
+        model={kind: {"tabm": {}} | ({"text": {"encoder": {}}} if reads_texts else {})},
+        dataset={**label, **({"columns": columns} if columns else {})},
+        training={"epochs": 20 if reads_texts else 100, "earlyStopping": {"patience": 4 if reads_texts else 16}},
         comments={
             "model": "an ensemble of small networks; the report compares it with LightGBM",
             **dict.fromkeys(label, why),
-            "columns": "otherwise an error, see above",
+            "columns": "a text encoder reads the texts" if reads_texts else "otherwise an error, see above",
         },
         notes=notes,
     )

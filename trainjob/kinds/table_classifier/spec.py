@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from trainjob.kinds.classifier import METRICS, SCORES, Classifier
 from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
-from trainjob.kinds.table_network import TableNetwork
+from trainjob.kinds.table_network import NOT_TUNED, TableNetwork
 from trainjob.kinds.usage import Usage, usage_of_predictor
 
 
@@ -25,6 +25,8 @@ class TableClassifier(TableNetwork, Classifier):
         metrics=METRICS,
         abilities=frozenset({"tuning", "distillation", "compression"}),
         usual_baselines=("mostFrequent", "linear", "lightgbm"),
+        not_tuned=NOT_TUNED,
+        pretrained_part=("text",),
     )
 
     @property

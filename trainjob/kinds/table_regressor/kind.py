@@ -31,7 +31,7 @@ class TableRegressorKind(TableKind):
     def build(self, spec: TableRegressor, table: TableInput, target: NumberTarget, as_stored: bool) -> "Trainable[Any]":
         from trainjob.kinds.table_regressor import network
 
-        return network.build(spec, table, target.width)
+        return network.build(spec, table, target.width, as_stored)
 
     def load(self, folder: Path, table: TableInput) -> "Trainable[Any]":
         from trainjob.kinds.table_regressor import network

@@ -1,18 +1,19 @@
 """TabM as a regressor."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
-from tabm import TabM
-from torch import Tensor
+from torch import Tensor, nn
 
 from trainjob.api import StrictModel
 from trainjob.api import TableRegressor as Spec
 from trainjob.kinds.inputs.table import TableInput
-from trainjob.kinds.tabm import build_tabm
-from trainjob.models.config_format import SavedByConfig
+from trainjob.kinds.tabm import TableModel, build_tabm, new_encoder, saved_encoder
 from trainjob.models.trainable import Trainable
+
+if TYPE_CHECKING:
+    from transformers.modeling_utils import PreTrainedModel
 
 MODEL_TYPE = "trainjob-table-regressor"
 
@@ -28,29 +29,44 @@ class TableConfig(StrictModel):
     """Numbers of each row; earlier versions did not write it."""
 
 
-class TableRegressor(SavedByConfig[TableConfig], Trainable[TabM]):
+class TableRegressor(TableModel[TableConfig], Trainable[nn.Module]):
     """The network that `config` describes."""
 
-    def __init__(self, config: TableConfig, table: TableInput) -> None:
+    def __init__(self, config: TableConfig, table: TableInput, encoder: "PreTrainedModel | None") -> None:
         assert config.model.tabm is not None
-        super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, config.outputs))
+        super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, config.outputs, encoder))
         self.config = config
 
-    def forward(self, numbers: Tensor | None = None, categories: Tensor | None = None) -> Tensor:
-        """Standardized labels float32 of numbers float32 [n, N] and categories int64 [n, M]. In training those of each
-        member of the ensemble, [n, members, outputs]; otherwise the mean of the members', [n, outputs]."""
-        answers = self.network(numbers, categories).float()
+    @property
+    def spec(self) -> Spec:
+        return self.config.model
+
+    def forward(
+        self,
+        numbers: Tensor | None = None,
+        categories: Tensor | None = None,
+        text_ids: Tensor | None = None,
+        text_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Standardized labels float32 of numbers float32 [n, N], categories int64 [n, M] and, if there are texts, their
+        tokens and masks, int64 [n, T, length]. In training those of each member of the ensemble,
+        [n, members, outputs]; otherwise the mean of the members', [n, outputs]."""
+        answers = self.network(
+            numbers, categories, *(each for each in (text_ids, text_mask) if each is not None)
+        ).float()
         return answers if self.training else answers.mean(dim=1)
 
 
-def build(spec: Spec, table: TableInput, outputs: int) -> TableRegressor:
+def build(spec: Spec, table: TableInput, outputs: int, as_stored: bool) -> TableRegressor:
     """A new table regressor that predicts this many numbers for each row."""
-    return TableRegressor(TableConfig(model=spec, outputs=outputs), table)
+    return TableRegressor(
+        TableConfig(model=spec, outputs=outputs), table, new_encoder(spec, spec.dropout, table, as_stored)
+    )
 
 
 def load(folder: Path, table: TableInput) -> TableRegressor:
     """The table regressor that is saved in `folder`."""
     config = TableConfig.model_validate_json((folder / "config.json").read_bytes())
-    module = TableRegressor(config, table)
+    module = TableRegressor(config, table, saved_encoder(folder, table))
     module.load_weights(folder)
     return module

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
 from trainjob.kinds.regressor import ERRORS, METRICS, SCORES, Regressor
-from trainjob.kinds.table_network import TableNetwork
+from trainjob.kinds.table_network import NOT_TUNED, TableNetwork
 from trainjob.kinds.usage import Usage, usage_of_regressor
 
 
@@ -27,6 +27,8 @@ class TableRegressor(TableNetwork, Regressor):
         kind_for_classes="tableClassifier",
         abilities=frozenset({"tuning"}),
         usual_baselines=("mean", "linear", "lightgbm"),
+        not_tuned=NOT_TUNED,
+        pretrained_part=("text",),
     )
 
     @property

@@ -49,7 +49,7 @@ def other_kind(kind: str, look: Look, read: Sequence[str]) -> list[str]:
     if has_columns_of_a_tool(look.names):
         return []
     others = [name for name, column in look.columns.items() if name not in read and _is_learned(name, column)]
-    learned = f"`--kind {kind}` learns from {listed(others)}, and leaves the texts out."
+    learned = f"`--kind {kind}` also learns from {listed(others)}."
     return [learned] if others else []
 
 
