@@ -3,10 +3,10 @@
 #
 # Seen with: pyarrow 26.0.1, pandas 3.1.1, polars 2.1.0, duckdb 2.0.1, CPython 3.11.
 #
-# Its guess for whole numbers ends at 2**63 - 1. Half of all hashes of 64 bits are above, and one of them makes the whole
-# column double: each id loses its last three or four digits, also the small ones that would have fit, and joins and
-# splits by id mix rows. pandas has uint64, and float64 by engine="pyarrow"; polars and DuckDB have 128 bits. Ray Data
-# reads CSV by pyarrow. column_types={"id": pyarrow.uint64()} is right.
+# Its guess for whole numbers ends at 2**63 - 1. Half of all hashes of 64 bits are above, and one of them makes the
+# whole column double: each id loses its last three or four digits, also the small ones that would have fit, and joins
+# and splits by id mix rows. pandas has uint64, and float64 by engine="pyarrow"; polars and DuckDB have 128 bits. Ray
+# Data reads CSV by pyarrow. column_types={"id": pyarrow.uint64()} is right.
 #
 # Output seen:
 #   pyarrow, CSV: float, 2 different ids of 4, all right: False
