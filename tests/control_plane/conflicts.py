@@ -127,7 +127,8 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("causalLM", "baselines.mostFrequent", {"baselines": {"mostFrequent": {}}}),
     ("causalLM", "baselines.tfidf", {"baselines": {"tfidf": {}}}),
     ("causalLM", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
-    ("causalLM", "tuning", {"tuning": _tuned("training.epochs", choice=[1])}),
+    ("causalLM", "tuning.parameters", {"tuning": _tuned("model.causalLM.lora.rank", choice=[8])}),
+    ("causalLM", "tuning.parameters", {"tuning": _tuned("model.causalLM.maxLength", choice=[64])}),
     ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.cnn": {}}),
     ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.pretrained": "vit"}),
     ("imageClassifier", "model.imageClassifier.pretrained", {"model.imageClassifier": {"pretrained": "./vit"}}),
@@ -159,10 +160,45 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "dataset.textNegative", {"dataset.textNegative": ["wrong"]}),
     ("textEmbedder", "dataset.labels", {"dataset.labels": ["tag"]}),
     ("textEmbedder", "checkpoints.metric", {"checkpoints.metric": "validation_f1"}),
+    ("textEmbedder", "checkpoints.metric", {"checkpoints.metric": "validation_spearman"}),
+    ("textEmbedder", "checkpoints.metric", {"checkpoints.metric": "validation_triplet_accuracy"}),
+    (
+        "textEmbedder",
+        "checkpoints.metric",
+        {"dataset.textNegative": ["wrong"], "checkpoints.metric": "validation_spearman"},
+    ),
+    ("textEmbedder", "checkpoints.metric", {"dataset.label": "score", "checkpoints.metric": "validation_mrr"}),
+    (
+        "textEmbedder",
+        "checkpoints.metric",
+        {"dataset.textPair": ..., "dataset.label": "tag", "checkpoints.metric": "validation_spearman"},
+    ),
+    ("textEmbedder", "checkpoints.metric", {"tuning": _tuned("model.textEmbedder.scale", choice=[10.0, 20.0])}),
+    ("textEmbedder", "model.textEmbedder.scale", {"dataset.label": "score", "model.textEmbedder.scale": 10.0}),
+    (
+        "textEmbedder",
+        "tuning.parameters",
+        {
+            "dataset.label": "score",
+            "checkpoints.metric": "validation_spearman",
+            "tuning": _tuned("model.textEmbedder.scale", choice=[10.0, 20.0]),
+        },
+    ),
     ("textEmbedder", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
     ("textRegressor", "checkpoints.metric", {"checkpoints.metric": "validation_f1"}),
     ("textRegressor", "baselines.mostFrequent", {"baselines": {"mostFrequent": {}}}),
     ("textRegressor", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
+    *(
+        (
+            kind,
+            "checkpoints.metric",
+            {
+                f"model.{kind}.loss": {"huber": {}},
+                "tuning": _tuned(f"model.{kind}.loss.huber.delta", uniform=[0.5, 2.0]),
+            },
+        )
+        for kind in ("textRegressor", "imageRegressor", "tableRegressor")
+    ),
     ("imageRegressor", "model.imageRegressor", {"model.imageRegressor": {"pretrained": "vit", "cnn": {}}}),
     ("imageRegressor", "model.imageRegressor.freezeEncoder", {"model.imageRegressor.freezeEncoder": True}),
     ("imageRegressor", "dataset.text", {"dataset.text": ["title"]}),
@@ -193,6 +229,11 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("tableRegressor", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
     ("textClassifier", "dataset.features", {"dataset.features": ["age"]}),
     ("imageClassifier", "dataset.columns", {"dataset.columns": {"age": "number"}}),
+    (
+        "textClassifier",
+        "baselines.languageModel",
+        {"dataset.label": None, "dataset.labels": ["a", "b"], "baselines": {"languageModel": _LANGUAGE_MODEL}},
+    ),
     ("textClassifier", "dataset.image", {"dataset.image": "photo"}),
     ("causalLM", "dataset.image", {"dataset.image": "photo"}),
     ("imageClassifier", "checkpoints.metric", {"checkpoints.metric": "accuracy"}),

@@ -30,6 +30,8 @@ from control_plane.small_strategies import (
 )
 from trainjob.api.cluster import seconds
 from trainjob.api.tuning import TUNABLE, optional_parts
+from trainjob.kinds import KINDS
+from trainjob.kinds.facts import RowForm
 
 
 def _in_order(deadlines: Document) -> Document:
@@ -277,7 +279,9 @@ _whole_life = part(
 
 
 def _fits(path: str, spec: Document) -> bool:
-    """Whether the parts that a hyperparameter lies in are there."""
+    """Whether the parts that a hyperparameter lies in are there, and it has an effect."""
+    if (form := _form(spec)) and path.rpartition(".")[2] in form.unused:
+        return False
     for outer in optional_parts(path):
         parent, _, chosen = outer.path.rpartition(".")
         there: Any = spec
@@ -325,7 +329,23 @@ def _tuned(draw: st.DrawFn, spec: Document) -> Document:
         )
     )
     workers = {name: value for name, value in spec["workers"].items() if name != "minimum"}
+    if any(path.endswith((".scale", ".huber.delta")) for path in parameters):
+        spec = {**spec, "checkpoints": {"metric": _no_loss(spec)}}
     return {**spec, "workers": workers, "tuning": {"parameters": parameters, "search": search, **rest}}
+
+
+def _no_loss(spec: Document) -> str:
+    """A metric of these rows that is not a loss."""
+    facts = KINDS[next(iter(spec["model"]))]
+    form = _form(spec)
+    return next(name for name in (form or facts).metrics if not name.endswith("_loss"))
+
+
+def _form(spec: Document) -> RowForm | None:
+    """The form of an embedder's rows."""
+    forms = KINDS[next(iter(spec["model"]))].row_forms
+    names = {field for form in forms for field in form.columns} & spec.get("dataset", {}).keys()
+    return next((form for form in forms if set(form.columns) == names), None)
 
 
 _distillation = part({"teacher": folders}, temperature=amounts, weight=st.floats(0.01, 1))
@@ -342,11 +362,19 @@ def _taught(draw: st.DrawFn, specs: Strategy) -> Document:
     return spec
 
 
-def _with_loss_of_labels(spec: Document) -> Document:
-    """`spec` with several labels a row only beside a loss that allows them."""
+def _fitting_the_rows(spec: Document) -> Document:
+    """`spec` without a loss or baseline that does not allow several labels a row, and with what has an effect on the
+    form of its rows."""
     kind = next(iter(spec["model"].values()))
-    if "labels" in spec.get("dataset", {}) and "crossEntropy" in kind.get("loss", {}):
-        del kind["loss"]
+    if "labels" in spec.get("dataset", {}):
+        if "crossEntropy" in kind.get("loss", {}):
+            del kind["loss"]
+        spec.get("baselines", {}).pop("languageModel", None)
+    if form := _form(spec):
+        if spec.get("checkpoints", {}).get("metric", "validation_loss") not in form.metrics:
+            spec["checkpoints"]["metric"] = next(iter(form.metrics))
+        for field in form.unused:
+            kind.pop(field, None)
     return spec
 
 
@@ -354,10 +382,11 @@ def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Str
     what = part({"model": st.fixed_dictionaries({model: kind})})
     checkpoints = part(checkpoints=merged(_checkpoints, part(metric=st.sampled_from(metrics))))
     whole = merged(what, data, checkpoints, _work(model), part(storage=_storage, head=_head), _whole_life)
-    if model in ("function", "causalLM"):
+    if model == "function":
         return whole
-    learns_alone = model.endswith(("Regressor", "Embedder")) or model == "tokenClassifier"
-    return (whole if learns_alone else _taught(whole.map(_with_loss_of_labels))).flatmap(_tuned)
+    fitting = whole.map(_fitting_the_rows)
+    learns_alone = model.endswith(("Regressor", "Embedder")) or model in ("tokenClassifier", "causalLM")
+    return (fitting if learns_alone else _taught(fitting)).flatmap(_tuned)
 
 
 def _baselines(*names: str, **others: Strategy) -> Strategy:

@@ -1,4 +1,4 @@
-"""Unsupported tasks that users look for in a TrainJob, with alternatives. The README has the same in a table."""
+"""Unsupported tasks and settings that users look for in a TrainJob, with alternatives."""
 
 _OWN_LOOP = "write your own Ray Train loop (spec.model.function)"
 _INSTEAD = {
@@ -12,13 +12,18 @@ _INSTEAD = {
     "seq2seq translation summarization questionanswering": (
         "to generate text, use spec.model.causalLM with dataset.prompt and dataset.completion"
     ),
-    "objectdetection objectdetector detection segmentation": f"images get one class each: {_OWN_LOOP}",
-    "audio audioclassifier speech asr video": f"only texts and images are supported: {_OWN_LOOP}",
+    "objectdetection objectdetector detection segmentation": (
+        f"models of images predict classes, labels or numbers, not places in an image: {_OWN_LOOP}"
+    ),
+    "audio audioclassifier speech asr video": f"only texts, images and tables are supported: {_OWN_LOOP}",
     "dpo grpo ppo rlhf reward": f"preference training is not supported: {_OWN_LOOP}",
-    "embedding embeddings sentencetransformer": f"embedding models are not supported: {_OWN_LOOP}",
+    "embedding embeddings embedder sentencetransformer": "for vectors of texts, use spec.model.textEmbedder",
+    "oversampling oversample undersampling resampling": (
+        "rows are not repeated or left out; for rare classes, set classWeights: {balanced: {}} in the model's section"
+    ),
     "task tasktype problemtype": (
-        "the task follows from spec.model: textClassifier, textRegressor, tokenClassifier, imageClassifier, "
-        "imageRegressor, tableClassifier, tableRegressor, causalLM, or a function of your own"
+        "the task follows from spec.model: textClassifier, textRegressor, tokenClassifier, textEmbedder, "
+        "imageClassifier, imageRegressor, tableClassifier, tableRegressor, causalLM, or a function of your own"
     ),
 }
 

@@ -1,17 +1,16 @@
 """Rules across the fields of a spec. `trainjob validate` and API servers both check them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
 from typing import TYPE_CHECKING
 
 from trainjob.api.cluster import DURATION, UNITS, seconds
 from trainjob.api.tracking import Tracker
-from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, OptionalPart, candidates, optional_parts
+from trainjob.api.tuning_rules import TUNING_RULES, is_tuned
+from trainjob.api.wording import joined
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.kinds.classifier import ONE_CLASS_LOSS
-from trainjob.kinds.facts import WHY_NOT, Ability, Facts
-from trainjob.kinds.text_network import Encoder
-from trainjob.schema.expressions import Expression, any_of, escaped, given, number, value, value_or_default
+from trainjob.kinds.facts import WHY_NOT, Ability, Facts, RowForm
+from trainjob.schema.expressions import Expression, any_of, given, number, value
 from trainjob.schema.rules import FieldRule, remainder
 
 if TYPE_CHECKING:
@@ -25,14 +24,9 @@ def _one_of_kinds(kinds: Sequence[str]) -> Expression:
     return any_of(*(given(f"model.{kind}") for kind in kinds))
 
 
-def _listed(names: Sequence[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
-
-
 def _is_for(field: str, kinds: Sequence[str], unset: Expression, why: str = "") -> FieldRule:
     """A field may be set only for some kinds of model."""
-    message = f"is for {_listed(kinds)}" + (f": {why}" if why else "")
+    message = f"is for {joined(kinds)}" + (f": {why}" if why else "")
     return FieldRule(field, message, unset | _one_of_kinds(kinds))
 
 
@@ -69,9 +63,27 @@ def _rules_of_kind(kind: Facts) -> Iterator[FieldRule]:
     if kind.takes_several_labels:
         message = f"must not be crossEntropy with dataset.labels: {ONE_CLASS_LOSS}"
         yield FieldRule(f"{name}.loss", message, ~given("dataset?.labels") | ~given(f"{name}?.loss?.crossEntropy"))
-    if kind.metrics:
+    if kind.metrics and not kind.row_forms:
         fits = value("checkpoints.metric").is_one_of(*kind.metrics)
         yield FieldRule("checkpoints.metric", f"must be one of {', '.join(kind.metrics)} for {name}", others | fits)
+    for form in kind.row_forms:
+        yield from _rules_of_form(kind, form)
+
+
+def _rules_of_form(kind: Facts, form: RowForm) -> Iterator[FieldRule]:
+    name = f"model.{kind.field}"
+    others = {field for each in kind.row_forms for field in each.columns} - set(form.columns)
+    is_other = ~given(name) | any_of(
+        *(~given(f"dataset?.{field}") for field in form.columns),
+        *(given(f"dataset?.{field}") for field in sorted(others)),
+    )
+    fits = value("checkpoints.metric").is_one_of(*form.metrics)
+    message = f"must be one of {', '.join(form.metrics)} for {name} of {form.noun}"
+    yield FieldRule("checkpoints.metric", message, is_other | fits)
+    for field, default in form.unused.items():
+        path, no_effect = f"{name}.{field}", f"has no effect on {form.noun}: leave it out"
+        yield FieldRule(path, no_effect, is_other | value(path).equals(default))
+        yield FieldRule("tuning.parameters", f"{path} {no_effect}", is_other | ~is_tuned(path))
 
 
 _COLUMNS = list(dict.fromkeys(field for kind in KINDS.values() for field in kind.columns.allowed))
@@ -82,12 +94,15 @@ def _rule_of_column(field: str) -> FieldRule:
     """A dataset field may be set only for kinds of model whose rows have it."""
     kinds = [f"model.{name}" for name, kind in KINDS.items() if field in kind.columns.allowed]
     unset = ~given("dataset") | ~_CLEANS if field == "cleaning" else ~given(f"dataset?.{field}")
-    return FieldRule(f"dataset.{field}", f"is for {_listed(kinds)}", unset | any_of(*map(given, kinds)))
+    return FieldRule(f"dataset.{field}", f"is for {joined(kinds)}", unset | any_of(*map(given, kinds)))
 
 
 def _rule_of_baseline(field: str) -> FieldRule:
-    kinds = [name for name, kind in KINDS.items() if field in kind.baselines]
-    return _is_for(f"baselines.{field}", kinds, ~given(f"baselines?.{field}"))
+    return _is_for(f"baselines.{field}", _kinds_with_baseline(field), ~given(f"baselines?.{field}"))
+
+
+def _kinds_with_baseline(field: str) -> list[str]:
+    return [name for name, kind in KINDS.items() if field in kind.baselines]
 
 
 _BASELINES = dict.fromkeys(field for kind in KINDS.values() for field in kind.baselines)
@@ -119,67 +134,6 @@ def _is_not_longer(one: str, other: str) -> Expression:
     return Expression(f"(!({durations}) || {shorter.cel})", shorter.of)
 
 
-_TUNED_PARTS: dict[OptionalPart, list[str]] = {}
-"""The tunable fields directly inside each part that must be set for them."""
-for _path in TUNABLE:
-    if _parts := optional_parts(_path):
-        _TUNED_PARTS.setdefault(_parts[-1], []).append(_path)
-
-
-def _tuned_part(part: OptionalPart, inside: list[str]) -> FieldRule:
-    """A part with tuned fields is set."""
-    parents = part.path.rpartition(".")[0]
-    root, *names = part.path.split(".")
-    chain = " && ".join(f"has(self.{'.'.join([root, *names[: depth + 1]])})" for depth in range(len(names)))
-    there = f"{chain} || !has(self.{parents})" if part.is_default else chain
-    tuned = " || ".join(f"has(p.{escaped(path)})" for path in inside)
-    condition = Expression(
-        f"(!has(self.tuning) || ![self.tuning.parameters].exists(p, {tuned}) || ({there}))",
-        lambda spec: spec.tuning is None or spec.tuning.tuned.keys().isdisjoint(inside) or spec.has_part(part.path),
-    )
-    return FieldRule("tuning.parameters", f"the spec has no {part.path} whose fields could be tuned", condition)
-
-
-def _is_tuned(path: str) -> str:
-    return f"has(self.tuning.parameters.{escaped(path)})"
-
-
-def _candidates(path: str, otherwise: str) -> str:
-    """In CEL, the candidate values of a field that takes only lists; the list `otherwise` if it is not tuned."""
-    parameter = f"self.tuning.parameters.{escaped(path)}"
-    lists = f"has({parameter}.choice) ? {parameter}.choice : has({parameter}.grid) ? {parameter}.grid : []"
-    return f"(!{_is_tuned(path)} ? {otherwise} : {lists})"
-
-
-def _wrong_batch_sizes(spec: "TrainJobSpec") -> list[int]:
-    if spec.tuning is None:
-        return []
-    return [size for size in candidates(spec.tuning, BATCH_SIZE, 0) if size % spec.workers.count]
-
-
-def _wrong_widths(spec: "TrainJobSpec") -> list[tuple[int, int]]:
-    """Width and heads."""
-    encoder = spec.model.text_classifier.encoder if spec.model.text_classifier is not None else None
-    if spec.tuning is None or encoder is None:
-        return []
-    widths = candidates(spec.tuning, HIDDEN_SIZE, encoder.hidden_size)
-    heads = candidates(spec.tuning, HEADS, encoder.heads)
-    return [(width, number) for width, number in product(widths, heads) if width % number]
-
-
-_TUNES_BATCH_SIZES_THAT_FIT = Expression(
-    "(!has(self.tuning) || self.workers.count < 1 || "
-    f"{_candidates(BATCH_SIZE, '[]')}.all(size, size % self.workers.count == 0))",
-    lambda spec: not _wrong_batch_sizes(spec),
-)
-_ENCODER = "self.model.textClassifier.encoder"
-_WIDTHS = _candidates(HIDDEN_SIZE, f"[{value_or_default(Encoder, 'hiddenSize', _ENCODER)}]")
-_HEADS = _candidates(HEADS, f"[{value_or_default(Encoder, 'heads', _ENCODER)}]")
-_TUNES_WIDTHS_THAT_FIT = Expression(
-    f"(!has(self.tuning) || !{given('model.textClassifier?.encoder').cel} || "
-    f"{_WIDTHS}.all(width, {_HEADS}.all(heads, heads < 1 || width % heads == 0)))",
-    lambda spec: not _wrong_widths(spec),
-)
 _USERS_LOOPS = [name for name, kind in KINDS.items() if kind.is_users_loop]
 _BUILT_IN_TRACKERS = (name for name in Tracker.choice_fields() if name != "custom")
 _TRACKER_NAME = (
@@ -232,8 +186,19 @@ SPEC_RULES: tuple[FieldRule, ...] = (
     _needs("sharding", "training.sharding", _IS_WHOLE),
     FieldRule("training.compile", "cannot be combined with training.sharding", _IS_WHOLE | ~value("training.compile")),
     FieldRule("training.cpuOffload", "needs training.sharding", ~value("training.cpuOffload") | ~_IS_WHOLE),
-    _is_for("training.activationCheckpointing", kinds_with("sharding"), ~value("training.activationCheckpointing")),
+    _is_for(
+        "training.activationCheckpointing",
+        kinds_with("sharding"),
+        ~value("training.activationCheckpointing"),
+        "the layers of other kinds keep their activations; if these do not fit into memory, lower training.batchSize",
+    ),
     *map(_rule_of_baseline, _BASELINES),
+    FieldRule(
+        "baselines.languageModel",
+        "chooses one class for each text, and rows with dataset.labels have several labels: leave it out",
+        ~(given("baselines?.languageModel") & given("dataset?.labels"))
+        | ~_one_of_kinds(_kinds_with_baseline("languageModel")),
+    ),
     FieldRule(
         "dataset.unlabelled",
         "needs training.distillation, whose teacher labels these rows",
@@ -241,19 +206,7 @@ SPEC_RULES: tuple[FieldRule, ...] = (
     ),
     _needs("distillation", "training.distillation", ~given("training.distillation")),
     _needs("tuning", "tuning", ~given("tuning")),
-    *(_tuned_part(part, inside) for part, inside in _TUNED_PARTS.items()),
-    FieldRule(
-        "tuning.parameters",
-        f"{BATCH_SIZE} must be a multiple of workers.count",
-        _TUNES_BATCH_SIZES_THAT_FIT,
-        lambda spec: ", ".join(f"{size} % {spec.workers.count}" for size in _wrong_batch_sizes(spec)),
-    ),
-    FieldRule(
-        "tuning.parameters",
-        f"{HIDDEN_SIZE} must be a multiple of every heads",
-        _TUNES_WIDTHS_THAT_FIT,
-        lambda spec: ", ".join(f"{width} % {heads}" for width, heads in _wrong_widths(spec)),
-    ),
+    *TUNING_RULES,
     *(rule for kind in KINDS.values() for rule in _rules_of_kind(kind)),
     *map(_rule_of_column, _COLUMNS),
     _is_for("code", _USERS_LOOPS, ~given("code")),

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, get_args, get_origin
 
@@ -48,6 +48,7 @@ PATTERNS = {
 }
 """Descriptions of the TrainJob type's regular expressions."""
 
+_MODEL = ("spec", "model")
 _EXPECTED = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -165,12 +166,26 @@ def _unknown_field(path: FieldPath, root: type[StrictModel]) -> str:
         return f"unknown field; did you mean {field}?"
     close = difflib.get_close_matches(_bare(name), by_bare_name, n=1)
     elsewhere = [path for path in _all_fields(root) if _singular(str(path[-1])) == _singular(name)]
+    if kinds := _other_kinds(path, elsewhere):
+        return f"is for {joined(kinds)}"
     if elsewhere and not close:
         elsewhere.sort(key=lambda path: path[:2] != ("spec", "dataset"))
         return f"unknown field here; did you mean {' or '.join(map(dotted, elsewhere[:3]))}?"
     if close:
         return f"unknown field; did you mean {by_bare_name[close[0]]}?"
     return f"unknown field; allowed: {', '.join(known)}" if known else "unknown field; nothing can be set here"
+
+
+def _other_kinds(path: FieldPath, elsewhere: list[FieldPath]) -> list[str]:
+    """The kinds of model, other than that of `path`, whose sections have its field at the same place."""
+    in_model = path[:2] == _MODEL and len(path) > len(_MODEL) + 1
+    return [str(found[2]) for found in elsewhere if in_model and found[:2] == _MODEL and found[3:] == path[3:]]
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in a sentence: a, b and c."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _bare(name: str) -> str:

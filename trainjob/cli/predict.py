@@ -105,7 +105,7 @@ def predict(
         return
     if sampling:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in sampling)
-        raise UserError(f"{run} is not a language model: {names} cannot be used")
+        raise UserError(f"{run} is not a language model, which alone generates text: leave {names} out")
 
     classify(folder, variant, cascade, data, given, output)
 

@@ -166,12 +166,16 @@ def _cascade(run: "Folder", preprocessor: "Preprocessor", threshold: float) -> "
 
     if "languageModel" not in KINDS[preprocessor.kind].baselines:
         noun = KINDS[preprocessor.kind].a_noun
-        raise UserError(f"--cascade asks a language model, which only classifies texts; {run.uri} is {noun}")
+        raise UserError(
+            f"--cascade asks a language model, which only classifies texts; {run.uri} is {noun}: leave it out"
+        )
     from trainjob.baselines.cascade import LanguageModelCascade
     from trainjob.runs.model import run_folder_of
 
     if not preprocessor.target.chooses_one_class:
-        raise UserError(f"--cascade asks a language model for one class; {run.uri} gives each row several labels")
+        raise UserError(
+            f"--cascade asks a language model for one class, and {run.uri} gives each row several labels: leave it out"
+        )
     return LanguageModelCascade(run_folder_of(run), threshold)
 
 

@@ -53,7 +53,8 @@ def serve(
     chosen = model_folder(folder, variant)
     if is_language_model(chosen):
         raise UserError(
-            f"{run} is a language model, which continues texts, and serving answers rows: use `trainjob predict`"
+            f"{run} is a language model, which continues texts, and `trainjob serve` answers rows: use `trainjob "
+            f"predict`, or give {chosen.uri} to a server of language models, such as vLLM"
         )
     if manifest:
         print(_manifest(folder, variant, overrides), end="")

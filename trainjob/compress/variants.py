@@ -71,7 +71,8 @@ def compress(run: Folder, request: VariantRequest, say: Say = lambda _: None) ->
         kinds = listed(kinds_with("compression"))
         raise UserError(f"{run.uri} is {facts.a_noun}; compression is for {kinds}: {WHY_NOT['compression']}")
     if request.prune is not None and "pruning" not in facts.abilities:
-        raise UserError(f"--prune removes heads and channels of a text encoder: this model is {facts.a_noun}")
+        kinds = listed(kinds_with("pruning"))
+        raise UserError(f"{run.uri} is {facts.a_noun}; --prune is for {kinds}: {WHY_NOT['pruning']}")
     if request.onnx or request.int8:
         _check_packages()
     with locked(run), scratch_folder() as scratch, local_copy(model) as original:

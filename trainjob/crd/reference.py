@@ -61,7 +61,7 @@ def _abilities() -> str:
         rows.append(
             f"| `model.{kind.field}` | {' | '.join('yes' if each in supported else '' for each in _ABILITIES)} |"
         )
-    reasons = [f"- {ability}: {why}." for ability, why in WHY_NOT.items()]
+    reasons = [_wrapped(f"- {ability}: {why}.", indent="  ") for ability, why in WHY_NOT.items()]
     return "\n".join([_ABILITIES_INTRODUCTION, *rows, "", "Why not the others:", "", *reasons, ""])
 
 

@@ -1,7 +1,7 @@
 """Facts about a kind of model for validation, defaults and messages, without importing its code."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Direction = Literal["min", "max"]
@@ -10,13 +10,23 @@ Ability = Literal["tuning", "distillation", "sharding", "compression", "pruning"
 """Operations that a kind's models support. "sharding" also includes activation checkpointing; "generation" models
 continue texts instead of predicting something for a row."""
 WHY_NOT: dict[Ability, str] = {
-    "tuning": "a search compares models that trainjob trains on rows with answers",
-    "distillation": "a student learns its teacher's probabilities of the classes",
-    "sharding": "for other kinds, each worker has a copy of the model",
-    "compression": "compressed models compute the logits of classes",
-    "pruning": "it removes heads and channels of a text encoder",
+    "tuning": (
+        "a search sets fields of the TrainJob, and only your code knows the hyperparameters of a function; start a run "
+        "for each value, and compare them with `trainjob compare`"
+    ),
+    "distillation": (
+        "a student learns its teacher's probabilities of the classes; for another kind, take what `trainjob predict` "
+        "writes with the teacher as labels"
+    ),
+    "sharding": (
+        "for other kinds, each worker has a copy of the model; if that does not fit into memory, train a smaller one"
+    ),
+    "compression": (
+        "compressed models compute the logits of classes; for another kind, train a smaller network instead"
+    ),
+    "pruning": "it removes heads and channels of a text classifier's encoder; --int8 makes others smaller, too",
 }
-"""Why other kinds lack an ability."""
+"""Why other kinds lack an ability, and what to do instead. Nothing in a TrainJob needs "generation"."""
 SCRATCH_RATE = 1e-3
 """Default learning rate of a network trained from scratch."""
 TABLE_FORMATS = ("csv", "jsonl", "parquet")
@@ -32,6 +42,20 @@ class Columns:
     allowed: tuple[str, ...]
     required: Mapping[tuple[str, ...], str]
     """The error if none of these fields is set, reported at the first."""
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """One of the forms that the rows of a kind may have, by the columns that `spec.dataset` names."""
+
+    noun: str
+    """Such rows in messages: a plural."""
+    columns: tuple[str, ...]
+    """The fields of `spec.dataset` that are set for this form, of those that are set for some form of the kind."""
+    metrics: Mapping[str, Direction]
+    """Those of the kind's metrics that are computed of such rows."""
+    unused: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The kind's fields that have no effect on such rows, with their defaults."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +87,10 @@ class Facts:
     not_tuned: tuple[str, ...] = ()
     """Its fields that cannot be tuned: all trials share the prepared rows, and defaults that depend on a field are
     chosen once."""
+    scales_losses: tuple[str, ...] = ()
+    """Its fields that change what a loss measures: losses of models with different values cannot be compared."""
+    row_forms: tuple[RowForm, ...] = ()
+    """The forms that its rows may have, where metrics and settings depend on them."""
     takes_several_labels: bool = False
     """Whether a row may have any number of labels: `dataset.labels` then names columns of 0 and 1."""
     compares_rows: bool = False

@@ -25,6 +25,7 @@ SCORES = (
     "trainjob.evaluation.scores.several_numbers:SeveralNumbersScores",
     "trainjob.evaluation.scores.numbers:NumberScores",
 )
+SCALES_LOSSES = ("loss.huber.delta",)
 _FINE_TUNING_RATE = 1e-4
 """At 1e-3, pretrained weights lose much of their knowledge."""
 

@@ -50,7 +50,9 @@ def load_model(folder: Path, *, only_to_answer: bool = False) -> tuple[Any, Prep
     """
     preprocessor = _preprocessor_in(folder)
     if preprocessor is not None and _generates(preprocessor):
-        raise UserError(f"{folder} has a language model, not a classifier: `trainjob predict` continues texts with it")
+        raise UserError(
+            f"{folder} has a language model, which answers no rows: use `trainjob predict`, or TextGenerator"
+        )
     return _model_in(folder, preprocessor, only_to_answer)
 
 
@@ -58,7 +60,7 @@ def load_language_model(folder: Path) -> tuple[Any, Preprocessor]:
     """The same for a language model."""
     preprocessor = load_preprocessor(folder)
     if not _generates(preprocessor):
-        raise UserError(f"{folder} has no language model")
+        raise UserError(f"{folder} has {KINDS[preprocessor.kind].a_noun}, which continues no texts: use Predictor")
     return _language_model_in(folder, preprocessor)
 
 

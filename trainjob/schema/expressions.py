@@ -45,6 +45,9 @@ class Expression:
         listed = ", ".join(map(repr, values))
         return Expression(f"({self.cel} in [{listed}])", lambda spec: self.of(spec) in values)
 
+    def equals(self, number: float) -> "Expression":
+        return Expression(f"({self.cel} == {number!r})", lambda spec: self.of(spec) == number)
+
     def is_multiple_of(self, other: "Expression") -> "Expression":
         """API servers also evaluate this if a number is below its minimum."""
         cel = f"({other.cel} < 1 || {self.cel} % {other.cel} == 0)"

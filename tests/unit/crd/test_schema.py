@@ -22,6 +22,7 @@ from trainjob.crd.reference import reference
 from trainjob.crd.rules import RULES, rules_of
 from trainjob.crd.schema import spec_schema, status_schema
 from trainjob.crd.spec_rules import ITEMS
+from trainjob.kinds import KINDS
 from trainjob.schema.base import OneOf, StrictModel, fields_of
 from trainjob.schema.rules import RuledModel
 
@@ -234,12 +235,15 @@ def test_random_trainjobs_are_valid_and_have_every_field() -> None:
 @pytest.mark.parametrize("path", TUNABLE)
 def test_every_hyperparameter_may_be_tuned(path: str) -> None:
     model = path.split(".")[1] if path.startswith("model.") else "textClassifier"
-    choice = {"cnn": {}} if ".cnn." in path else MODELS[model]
+    choices = {".cnn.": {"cnn": {}}, ".lora.": {"pretrained": "gpt2"}}
+    choice = next((choice for part, choice in choices.items() if part in path), MODELS[model])
     doc = changed(document(model), {"model": {model: choice}, "workers": {"count": 1}})
     for part in optional_parts(path)[path.startswith("model") :]:
         doc = changed(doc, {part.path: {"teacher": "s3://runs/teacher"} if "distillation" in part.path else {}})
     if ".text." in path:
         doc = changed(doc, {"dataset.columns": {"review": "text"}})
+    if path.removeprefix(f"model.{model}.") in KINDS[model].scales_losses:
+        doc = changed(doc, {"checkpoints.metric": list(KINDS[model].metrics)[2]})
     values, ways = values_of(path, doc["spec"])
     TrainJob.model_validate(changed(doc, {"tuning": {"parameters": {path: {ways[0]: values}}}}), strict=True)
 

@@ -200,7 +200,7 @@ def test_odd_unlabelled_rows(tmp_path: Path, texts: Path) -> None:
     ("change", "message"),
     [
         ({"training": {}}, "dataset.unlabelled: needs training.distillation"),
-        ({"model": {"function": {"name": "a:b"}}, "dataset": None}, ": the teacher's probabilities of the classes"),
+        ({"model": {"function": {"name": "a:b"}}, "dataset": None}, ": a student learns its teacher's probabilities"),
         ({"training": {"distillation": {"teacher": "x", "weight": 0}}}, "greater than 0"),
         ({"training": {"distillation": {"teacher": "x", "weight": 1.5}}}, "less than or equal to 1"),
         ({"training": {"distillation": {"teacher": "x", "temperature": 0}}}, "greater than 0"),

@@ -14,7 +14,7 @@ KINDS_FOLDER = ROOT / "trainjob/kinds"
 FIELDS = set(Model.model_fields) - {"function"}
 """A function is run by code of its own, which the driver chooses."""
 NAMES = set(KINDS) | {name for facts in KINDS.values() for name in facts.earlier_names}
-NAMES_FIELDS = {"trainjob/api/spec_rules.py"}
+NAMES_FIELDS = {"trainjob/api/spec_rules.py", "trainjob/api/tuning_rules.py"}
 """Rules across fields name them."""
 
 

@@ -134,13 +134,6 @@ def test_a_score_far_from_all_others_is_told(data: Path, tmp_path: Path) -> None
     assert "1 training row has a score far from all others (they range from -999 to 5)" in note
 
 
-def test_a_metric_of_other_pairs_is_refused(data: Path) -> None:
-    spec = TrainJobSpec.model_validate(spec_of(data) | {"checkpoints": {"metric": "validation_mrr"}})
-    target = fit(spec).preprocessor.target
-    with pytest.raises(UserError, match="validation_mrr is not computed for pairs with scores; choose one of"):
-        target.objective(spec, torch.nn.Identity())
-
-
 def test_the_model_answers_single_texts_and_is_compared_with_tfidf(data: Path) -> None:
     run = Folder(str(make_run(data / "run", spec_of(data))))
     predictor = Predictor.load(run.uri)

@@ -242,7 +242,7 @@ def test_a_damaged_preprocessor_is_named(model: Path, tmp_path: Path, content: s
     [
         (["predict", "--image", "x.png"], "is a language model: give --text or DATA"),
         (["predict", "--text", "row", "--cascade", "0.5"], "is a language model: give --text or DATA"),
-        (["serve"], "a language model, which continues texts, and serving answers rows"),
+        (["serve"], "is a language model, which continues texts, and `trainjob serve` answers rows: use `trainjob"),
     ],
 )
 def test_what_is_for_classifiers_is_refused(model: Path, command: list[str], said: str):

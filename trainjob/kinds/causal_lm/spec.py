@@ -72,8 +72,9 @@ class CausalLM(RuledModel, OneOf):
             },
         ),
         metrics={"validation_loss": "min", "validation_perplexity": "min", "train_loss": "min"},
-        abilities=frozenset({"sharding", "generation"}),
+        abilities=frozenset({"tuning", "sharding", "generation"}),
         usual_baselines=(),
+        not_tuned=("maxLength", "decoder.vocabularySize", "decoder.hiddenSize", "decoder.heads"),
         earlier_names=("continuation",),
     )
 

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from trainjob.kinds.facts import Columns, Facts
 from trainjob.kinds.image_network import ImageNetwork
-from trainjob.kinds.regressor import ERRORS, METRICS, SCORES, Regressor
+from trainjob.kinds.regressor import ERRORS, METRICS, SCALES_LOSSES, SCORES, Regressor
 from trainjob.kinds.usage import Usage, usage_of_regressor
 
 
@@ -21,6 +21,7 @@ class ImageRegressor(ImageNetwork, Regressor):
         columns=Columns(allowed=("image", "label", "labels"), required={}),
         metrics=METRICS,
         errors=ERRORS,
+        scales_losses=SCALES_LOSSES,
         kind_for_classes="imageClassifier",
         abilities=frozenset({"tuning"}),
         usual_baselines=("mean", "pixels"),

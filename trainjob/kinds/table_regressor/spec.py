@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
-from trainjob.kinds.regressor import ERRORS, METRICS, SCORES, Regressor
+from trainjob.kinds.regressor import ERRORS, METRICS, SCALES_LOSSES, SCORES, Regressor
 from trainjob.kinds.table_network import NOT_TUNED, TableNetwork
 from trainjob.kinds.usage import Usage, usage_of_regressor
 
@@ -24,6 +24,7 @@ class TableRegressor(TableNetwork, Regressor):
         ),
         metrics=METRICS,
         errors=ERRORS,
+        scales_losses=SCALES_LOSSES,
         kind_for_classes="tableClassifier",
         abilities=frozenset({"tuning"}),
         usual_baselines=("mean", "linear", "lightgbm"),

@@ -21,8 +21,7 @@ from trainjob.errors import UserError, listed
 from trainjob.evaluation.ranks import HASH, RankJudge, have_others, is_closer, pair_hashes, ranks_of
 from trainjob.evaluation.scores.retrieval import IS_CLOSER
 from trainjob.kinds.target import Guesses
-from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_texts, vector_lists, vector_matrix
-from trainjob.kinds.text_embedder.spec import METRICS_OF_RANKS, METRICS_OF_TRIPLETS
+from trainjob.kinds.targets.vectors import Vectors, rows_with_texts, vector_lists, vector_matrix
 
 if TYPE_CHECKING:
     from torch import nn
@@ -100,10 +99,6 @@ class MatchingText(Vectors):
     def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "MatchingObjective":
         from trainjob.kinds.targets.matching_objective import MatchingObjective
 
-        if self.negative:
-            check_metric(spec, METRICS_OF_TRIPLETS, "triplets")
-        else:
-            check_metric(spec, METRICS_OF_RANKS, "pairs without scores")
         if spec is None or spec.training.batch_size is None:
             raise ValueError("an embedder's loss is in the spec")
         if spec.training.batch_size < 2:

@@ -24,8 +24,7 @@ from trainjob.kinds.target import Guesses
 from trainjob.kinds.targets.class_notes import label_notes
 from trainjob.kinds.targets.matching_text import VECTORS
 from trainjob.kinds.targets.one_class import classes_in_words
-from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_texts, vector_matrix
-from trainjob.kinds.text_embedder.spec import METRICS_OF_RANKS
+from trainjob.kinds.targets.vectors import Vectors, rows_with_texts, vector_matrix
 
 if TYPE_CHECKING:
     from torch import nn
@@ -150,7 +149,6 @@ class SameClass(Vectors):
     def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "SameClassObjective":
         from trainjob.kinds.targets.same_class_objective import SameClassObjective
 
-        check_metric(spec, METRICS_OF_RANKS, "texts with classes")
         if spec is None or spec.training.batch_size is None:
             raise ValueError("an embedder's loss is in the spec")
         if spec.training.batch_size < MIN_BATCH_SIZE:

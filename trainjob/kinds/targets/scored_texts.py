@@ -14,8 +14,7 @@ from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.evaluation.similarity import SimilarityJudge
 from trainjob.kinds.target import Guesses
 from trainjob.kinds.targets.number import Number, NumberLabels
-from trainjob.kinds.targets.vectors import Vectors, check_metric, rows_with_texts
-from trainjob.kinds.text_embedder.spec import METRICS_OF_SCORES
+from trainjob.kinds.targets.vectors import Vectors, rows_with_texts
 
 if TYPE_CHECKING:
     from torch import nn
@@ -111,7 +110,6 @@ class ScoredTexts(Vectors):
     def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "SimilarityObjective":
         from trainjob.kinds.targets.similarity_objective import SimilarityObjective
 
-        check_metric(spec, METRICS_OF_SCORES, "pairs with scores")
         return SimilarityObjective(self)
 
     @property

@@ -1,16 +1,15 @@
 """The base class of the targets of embedders, whose answer to a text is its vector."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from trainjob.api import TrainJobSpec
 from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.data.read.rows import OnBadRow, Rows
-from trainjob.errors import RowError, UserError, listed
+from trainjob.errors import RowError, listed
 from trainjob.kinds.inputs.text import joined_texts
 from trainjob.kinds.target import Target
 from trainjob.kinds.targets.vector_reply import Vector
@@ -41,13 +40,6 @@ class Vectors(Target):
 
     def replies(self, outputs: "Tensor", module: "nn.Module") -> list[Vector]:
         return [Vector(prediction=vector) for vector in outputs.tolist()]
-
-
-def check_metric(spec: TrainJobSpec | None, metrics: Iterable[str], rows: str) -> None:
-    """Raises UserError where checkpoints are chosen by a metric that is not computed for such `rows`, a noun."""
-    if spec is not None and (metric := spec.checkpoints.metric) not in metrics:
-        named = ", ".join(metrics)
-        raise UserError(f"spec.checkpoints.metric: {metric} is not computed for {rows}; choose one of {named}")
 
 
 def rows_with_texts(rows: Rows, groups: Sequence[Sequence[str]], on_bad: OnBadRow) -> tuple[Rows, list[list[str]]]:

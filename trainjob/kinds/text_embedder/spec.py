@@ -4,21 +4,28 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, Columns, Direction, Facts
+from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, Columns, Direction, Facts, RowForm
 from trainjob.kinds.text_network import Encoder
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_embedder
 from trainjob.schema.base import OneOf
 from trainjob.schema.fields import Pretrained
 
 _LOSSES: dict[str, Direction] = {"validation_loss": "min", "train_loss": "min"}
-METRICS_OF_RANKS: dict[str, Direction] = {
+_METRICS_OF_RANKS: dict[str, Direction] = {
     **_LOSSES,
     "validation_mrr": "max",
     "validation_recall_at_1": "max",
     "validation_recall_at_10": "max",
 }
-METRICS_OF_TRIPLETS: dict[str, Direction] = {**METRICS_OF_RANKS, "validation_triplet_accuracy": "max"}
-METRICS_OF_SCORES: dict[str, Direction] = {**_LOSSES, "validation_spearman": "max", "validation_pearson": "max"}
+_METRICS_OF_TRIPLETS: dict[str, Direction] = {**_METRICS_OF_RANKS, "validation_triplet_accuracy": "max"}
+_METRICS_OF_SCORES: dict[str, Direction] = {**_LOSSES, "validation_spearman": "max", "validation_pearson": "max"}
+_SCALE = 20.0
+_ROW_FORMS = (
+    RowForm("pairs", ("textPair",), _METRICS_OF_RANKS),
+    RowForm("triplets", ("textPair", "textNegative"), _METRICS_OF_TRIPLETS),
+    RowForm("pairs with scores", ("textPair", "label"), _METRICS_OF_SCORES, {"scale": _SCALE}),
+    RowForm("texts with classes", ("label",), _METRICS_OF_RANKS),
+)
 _FINE_TUNING_RATE = 5e-5
 
 
@@ -36,7 +43,7 @@ class TextEmbedder(OneOf):
     """A small encoder trained from scratch."""
     max_length: Annotated[int, Field(ge=4, le=8192)] = 128
     """Maximum tokens of a text; longer texts are truncated."""
-    scale: Annotated[float, Field(gt=0)] = 20.0
+    scale: Annotated[float, Field(gt=0)] = _SCALE
     """Factor of the cosine similarities in the loss: the inverse of its temperature. Not for pairs with scores."""
 
     facts: ClassVar[Facts] = Facts(
@@ -62,9 +69,11 @@ class TextEmbedder(OneOf):
                 "it, or dataset.label: the column of its class",
             },
         ),
-        metrics=METRICS_OF_TRIPLETS | METRICS_OF_SCORES,
+        metrics=_METRICS_OF_TRIPLETS | _METRICS_OF_SCORES,
         abilities=frozenset({"tuning"}),
         usual_baselines=("tfidf",),
+        row_forms=_ROW_FORMS,
+        scales_losses=("scale",),
         compares_rows=True,
         not_tuned=(
             "maxLength",

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
-from trainjob.kinds.regressor import ERRORS, METRICS, SCORES, Regressor
+from trainjob.kinds.regressor import ERRORS, METRICS, SCALES_LOSSES, SCORES, Regressor
 from trainjob.kinds.text_network import NOT_TUNED, TextNetwork
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Usage, usage_of_regressor
 
@@ -27,6 +27,7 @@ class TextRegressor(TextNetwork, Regressor):
         ),
         metrics=METRICS,
         errors=ERRORS,
+        scales_losses=SCALES_LOSSES,
         kind_for_classes="textClassifier",
         abilities=frozenset({"tuning", "sharding"}),
         usual_baselines=("mean", "tfidf"),
