@@ -38,7 +38,7 @@ FORMS: dict[str, tuple[str, Fields, Fields | None]] = {
     "tableRegressor with several numbers": (
         "tableRegressor",
         _TABLES,
-        {"features": ["color"], "labels": ["size", "price"]},
+        {"features": ["size", "color"], "labels": ["price", "a"]},
     ),
     "causalLM": ("causalLM", {"decoder": _DECODER, "maxLength": 32}, _TEXT),
     "function": ("function", {"name": "loop:train"}, None),

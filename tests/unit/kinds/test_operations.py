@@ -3,14 +3,28 @@
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
-from kind_forms import FORMS, Fields, trainjob
+import yaml
+from fastapi.testclient import TestClient
+from kind_forms import FORMS, Fields, trainjob, write_rows
+from typer.testing import CliRunner
 
+from predictor_runs import finish, make_run
+from trainjob import Predictor, TextGenerator
 from trainjob.api.document import InvalidDocument, dotted
 from trainjob.api.load import trainjob_of
+from trainjob.cli.app import app
+from trainjob.compress.variants import VariantRequest, compress
+from trainjob.errors import UserError
+from trainjob.evaluate import evaluate
 from trainjob.kinds import KINDS
+from trainjob.runs.folder import begin_attempt
+from trainjob.serving.app import build_app
+from trainjob.storage import Folder
 
 ALL = frozenset(FORMS)
 
@@ -230,3 +244,107 @@ def test_a_search_does_not_compare_losses_that_its_parameters_change(form: str) 
         "be compared; choose another metric"
     ]
     assert problems(form, changes | {"checkpoints.metric": other}) == []
+
+
+@pytest.fixture(scope="module")
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes the finished run of a form, whose model was never trained."""
+    rows = write_rows(tmp_path_factory.mktemp("rows"))
+
+    @cache
+    def made(form: str) -> Path:
+        folder, document = tmp_path_factory.mktemp("run"), trainjob(form, str(rows))
+        if form in FUNCTION:
+            begin_attempt(Folder(str(folder)), trainjob_of(document))
+        else:
+            make_run(folder, document["spec"])
+        finish(Folder(str(folder)))
+        return folder
+
+    return made
+
+
+def refusal(*arguments: str | Path) -> str:
+    """The error of a command."""
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    assert isinstance(done.exception, UserError), done.output
+    return str(done.exception)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_is_evaluated_and_answers_over_http_or_the_refusal_says_why_not(
+    form: str, run_of: Callable[[str], Path]
+) -> None:
+    run = run_of(form)
+    if form in FUNCTION:
+        no_model = f"{run} has no trainjob model: a function trained it and saved its own files; `trainjob pull --what "
+        for command in (["evaluate", run, "rows.csv"], ["predict", run, "rows.csv"], ["serve", run]):
+            assert refusal(*command).startswith(no_model)
+        return
+    rows = yaml.safe_load((run / "trainjob.yaml").read_text())["spec"]["dataset"]["train"]["uri"]
+    new = Path(rows).with_name("new.csv")
+    new.write_bytes(Path(rows).read_bytes())
+    assert evaluate(Folder(str(run)), str(new)).headline()
+    if form in LANGUAGE_MODEL:
+        assert refusal("serve", run) == (
+            f"{run} is a language model, which continues texts, and `trainjob serve` answers rows: use `trainjob "
+            f"predict`, or give {run}/model to a server of language models, such as vLLM"
+        )
+        with pytest.raises(UserError, match="has a language model, which answers no rows: use `trainjob predict`"):
+            Predictor.load(run)
+        assert len(TextGenerator.load(run).generate(["Oslo"], max_new_tokens=3)) == 1
+        return
+    predictor = Predictor.load(run)
+    with TestClient(build_app(predictor, "run")) as client:
+        example = predictor.preprocessor.input.example()
+        answer = client.post("/predict", json=example)
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json()["predictions"]) == len(next(iter(example.values())))
+    with pytest.raises(UserError, match="continues no texts: use Predictor"):
+        TextGenerator.load(run)
+    assert "is not a language model, which alone generates text: leave --temperature out" in refusal(
+        "predict", run, rows, "--temperature", "1"
+    )
+
+
+@pytest.mark.parametrize("form", sorted(ALL - FUNCTION - CLASSIFIERS))
+def test_compression_says_why_not(form: str, run_of: Callable[[str], Path]) -> None:
+    run = run_of(form)
+    with pytest.raises(UserError) as caught:
+        compress(Folder(str(run)), VariantRequest(int8=True))
+    assert str(caught.value) == (
+        f"{run} is {KINDS[kind_of(form)].a_noun}; compression is for textClassifier, imageClassifier, tableClassifier: "
+        "compressed models compute the logits of classes; for another kind, train a smaller network instead"
+    )
+
+
+@pytest.mark.parametrize("form", sorted(CLASSIFIERS - of("textClassifier")))
+def test_pruning_says_why_not(form: str, run_of: Callable[[str], Path]) -> None:
+    run = run_of(form)
+    with pytest.raises(UserError) as caught:
+        compress(Folder(str(run)), VariantRequest(prune=0.5))
+    assert str(caught.value) == (
+        f"{run} is {KINDS[kind_of(form)].a_noun}; --prune is for textClassifier: it removes heads and channels of a "
+        "text classifier's encoder; --int8 makes others smaller, too"
+    )
+
+
+@pytest.mark.parametrize("form", sorted(ROW_MODELS))
+def test_a_cascade_and_probabilities_say_why_not(form: str, run_of: Callable[[str], Path]) -> None:
+    run, noun = run_of(form), KINDS[kind_of(form)].a_noun
+    said = refusal("predict", run, run, "--cascade", "0.5")
+    if form in SEVERAL_LABELS & of("textClassifier"):
+        assert (
+            said
+            == f"--cascade asks a language model for one class, and {run} gives each row several labels: leave it out"
+        )
+    elif form in of("textClassifier"):
+        assert said.startswith(
+            f"{run}: its TrainJob has no language model to ask: add spec.baselines.languageModel to "
+        )
+    else:
+        assert said == f"--cascade asks a language model, which only classifies texts; {run} is {noun}: leave it out"
+    if form not in CLASSIFIERS:
+        with pytest.raises(UserError) as caught:
+            Predictor.load(run).predict_proba([])
+        assert str(caught.value) == f"{noun} predicts no classes, so there are no probabilities"
