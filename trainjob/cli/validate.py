@@ -26,9 +26,11 @@ def validate(
     With --data, those in its rows, too.
     """
     from trainjob.api.load import load_trainjob
+    from trainjob.api.unused_fields import tell_of_unused_fields
 
     job = load_trainjob(file, overrides)
     say(f"{file}: TrainJob {job.metadata.name} is valid")
+    tell_of_unused_fields(job)
     if data:
         _check_data(job)
 

@@ -174,9 +174,11 @@ def _train(request: RunRequest, folder: Folder, snapshots: Snapshots, split_note
 
 
 def _train_function(attempt: _Attempt) -> Finished:
+    from trainjob.api.unused_fields import tell_of_unused_fields
     from trainjob.code import prepare
     from trainjob.driver.function import train_function
 
+    tell_of_unused_fields(attempt.job)
     code = result_of(in_thread(partial(prepare, attempt.job.spec, attempt.folder)))
     if code is not None:
         attempt.snapshots.code = code.version.name
