@@ -141,7 +141,9 @@ def _table_data(labels: Strategy) -> Strategy:
 
 
 _table_classes = _table_data(part({"label": _label_columns}))
-_mixed_classes = merged(_table_classes, part({"columns": st.just({"age": "number", "zip code": "text"})}))
+_mixed_classes = merged(
+    _table_classes, part({"columns": part({"age": st.just("number"), "zip code": st.just("text")})})
+)
 _table_numbers = _table_classes | _table_data(part({"labels": _several_labels}))
 _pair_data = merged(
     _dataset(

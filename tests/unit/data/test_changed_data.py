@@ -67,6 +67,7 @@ def test_files_written_anew_with_the_same_rows(tmp_path: Path) -> None:
     fitted = kept(spec, tmp_path / "kept")
     os.utime(path, (1, 1))
     check_unchanged(spec, fitted)
+    assert len(prepare_examples(spec, fitted)["train"]) == fitted.training_rows
 
 
 def test_another_file_in_a_folder(tmp_path: Path) -> None:

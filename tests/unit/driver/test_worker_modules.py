@@ -18,7 +18,8 @@ from trainjob.launch.fast.fork_server import is_safe_to_fork
 
 for field in PACKAGES.keys() - {"function"}:
     for pretrained in (None, "a-network"):
-        model = SimpleNamespace(facts=load_kind(field).facts, kind=SimpleNamespace(pretrained=pretrained))
+        spec = SimpleNamespace(pretrained=pretrained, text=pretrained)
+        model = SimpleNamespace(facts=load_kind(field).facts, kind=spec)
         for module in (*_LOCAL_MODULES, *_worker_modules(SimpleNamespace(model=model))):
             import_module(module)
 print(is_safe_to_fork(), "ray" in sys.modules)

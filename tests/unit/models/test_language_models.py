@@ -109,7 +109,7 @@ def test_a_saved_model_loads_with_the_same_answers(model: CausalLM, preprocessor
     carry(model, other, tmp_path / "checkpoint")
     for (name, weight), kept in zip(other.named_parameters(), model.parameters(), strict=True):
         assert torch.equal(weight, kept), name
-    with pytest.raises(UserError, match="has a language model, not a classifier"):
+    with pytest.raises(UserError, match="has a language model, which answers no rows"):
         load_model(tmp_path)
 
 

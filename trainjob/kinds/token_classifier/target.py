@@ -21,6 +21,7 @@ from trainjob.data.read.spans import read_spans
 from trainjob.errors import DataError, listed
 from trainjob.evaluation.span_estimates import SpanJudge
 from trainjob.kinds.target import Guesses, Target
+from trainjob.kinds.targets.class_reply import DIGITS
 from trainjob.kinds.token_classifier.input import unpacked
 from trainjob.kinds.token_classifier.reply import FoundSpan, Spans
 from trainjob.kinds.token_classifier.tags import runs_of, tag_names
@@ -153,7 +154,7 @@ class SpanTarget(Target):
         return [
             Spans(
                 spans=[
-                    FoundSpan(start=start, end=end, type=kind, probability=likely)
+                    FoundSpan(start=start, end=end, type=kind, probability=round(likely, DIGITS))
                     for (start, end, kind), likely in spans
                 ]
             )
