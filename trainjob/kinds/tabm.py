@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trainjob.kinds.inputs.table import TableInput
+from trainjob.kinds.mean_pooling import mean_hidden_states
 from trainjob.models.config_format import Config, SavedByConfig
 
 if TYPE_CHECKING:
@@ -81,15 +82,9 @@ class TabMWithTexts(nn.Module):
         if categories is not None:
             columns = zip(categories.unbind(1), self._cardinalities, strict=True)
             parts += [functional.one_hot(column, count).float() for column, count in columns]
-        vectors = self._vectors(text_ids.flatten(0, 1), text_mask.flatten(0, 1))
+        vectors = mean_hidden_states(self.encoder, text_ids.flatten(0, 1), text_mask.flatten(0, 1))
         parts.append(self.dropout(vectors).unflatten(0, text_ids.shape[:2]).flatten(1))
         return self.output(self.backbone(self.ensemble_view(torch.cat(parts, dim=1))))
-
-    def _vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """The mean hidden state of each text, float32 [texts, size]."""
-        hidden = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state.float()
-        weights = mask.unsqueeze(2).to(hidden.dtype)
-        return (hidden * weights).sum(1) / weights.sum(1)
 
 
 class TableModel(SavedByConfig[Config]):

@@ -1,6 +1,7 @@
 """Columns of texts beside numbers and categories: tokens, the network, its training, baselines and predictions."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,18 @@ from sklearn.linear_model import LogisticRegression
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import Whitespace
-from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformers import (
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2Model,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5Model,
+    ViTConfig,
+    ViTModel,
+)
 
 from predictor_runs import make_run
 from preprocessors import input_of
@@ -30,6 +42,7 @@ from trainjob.data.batches.loaders import collate
 from trainjob.data.read.rows import Rows, row_number
 from trainjob.errors import DataError, UserError
 from trainjob.kinds.inputs.table import TableInput
+from trainjob.kinds.pooled_encoder import pretrained_encoder
 from trainjob.models import build, load_model, save_model
 from trainjob.models.linear import load_linear
 from trainjob.predictor import Predictor
@@ -212,12 +225,22 @@ def test_a_pretrained_encoder_learns_slower_than_the_rest(file: Path, bert: Path
     torch.testing.assert_close(loaded(**batch.inputs), module(**batch.inputs))
 
 
-def test_a_decoder_is_refused(file: Path, fitted: Fitted, bert: Path, tmp_path: Path) -> None:
-    config = GPT2Config(vocab_size=100, n_positions=32, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
-    GPT2LMHeadModel(config).save_pretrained(tmp_path)
-    document = spec_of(file, {"text": {"pretrained": str(tmp_path), "maxLength": 8}})
-    with pytest.raises(UserError, match=r"model\.tableClassifier\.text\.pretrained: .* is a decoder"):
-        build(TrainJobSpec.model_validate(document).model, fitted.preprocessor)
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (lambda: GPT2Model(GPT2Config(n_embd=16, n_layer=1, n_head=2)), "type gpt2, which has a decoder"),
+        (lambda: T5Model(T5Config(d_model=16, num_layers=1, num_heads=2)), "type t5, which has a decoder"),
+        (
+            lambda: ViTModel(ViTConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2)),
+            "type vit, which does not read texts alone",
+        ),
+    ],
+    ids=["decoder", "with a decoder", "images"],
+)
+def test_only_encoders_of_texts_are_read(tmp_path: Path, network: Callable[[], PreTrainedModel], message: str) -> None:
+    network().save_pretrained(tmp_path)
+    with pytest.raises(UserError, match=rf"^spec\.the\.field: .* is a model of {message}"):
+        pretrained_encoder(str(tmp_path), "spec.the.field", as_stored=False)
 
 
 @pytest.mark.parametrize(

@@ -91,10 +91,11 @@ def _width(spec: TextEmbedder) -> int:
         return spec.encoder.hidden_size
     import torch
 
-    from trainjob.kinds.text_embedder import network
+    from trainjob.kinds.pooled_encoder import pretrained_encoder
 
     with torch.device("meta"):
-        return network.pretrained_encoder(spec, as_stored=True).config.get_text_config().hidden_size
+        network = pretrained_encoder(str(spec.pretrained), f"{spec.path}.pretrained", as_stored=True)
+        return network.config.get_text_config().hidden_size
 
 
 KIND = TextEmbedderKind()

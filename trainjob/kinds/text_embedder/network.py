@@ -9,23 +9,13 @@ from torch import Tensor
 from torch.nn import functional
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModel
-from transformers.models.modernbert.modeling_modernbert import ModernBertModel
 
 from trainjob import api
-from trainjob.errors import UserError
 from trainjob.kinds.inputs.separate_texts import SeparateTexts
-from trainjob.kinds.scratch_encoder import scratch_config
-from trainjob.kinds.text_classifier.network import is_decoder, longest_text
+from trainjob.kinds.mean_pooling import mean_hidden_states
+from trainjob.kinds.pooled_encoder import new_encoder
 from trainjob.models import gpu_attention
-from trainjob.models.pretrained import (
-    check_compatible,
-    load_pretrained,
-    load_saved,
-    quiet,
-    save_network,
-    save_network_config,
-)
-from trainjob.models.pretrained_layers import freeze_unused
+from trainjob.models.pretrained import load_saved, quiet, save_network, save_network_config
 from trainjob.models.trainable import Trainable
 
 _MODULES = ("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")
@@ -58,9 +48,7 @@ class Embedder(Trainable[PreTrainedModel]):
         return torch.stack([vectors, *found], dim=1) if found else vectors
 
     def _vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
-        hidden = self.network(input_ids=ids, attention_mask=mask).last_hidden_state.float()
-        weights = mask.unsqueeze(2).to(hidden.dtype)
-        return functional.normalize((hidden * weights).sum(1) / weights.sum(1).clamp(min=1), dim=1)
+        return functional.normalize(mean_hidden_states(self.network, ids, mask), dim=1)
 
     def use_plain_attention(self) -> None:
         with quiet():
@@ -98,33 +86,7 @@ class Embedder(Trainable[PreTrainedModel]):
 
 def build(spec: api.TextEmbedder, texts: SeparateTexts, as_stored: bool = False) -> Embedder:
     """A new network, as `models.build` says. Raises UserError if the pretrained encoder is missing or does not fit."""
-    if spec.encoder is None:
-        network = pretrained_encoder(spec, as_stored)
-        check_compatible(
-            network, spec.path, str(spec.pretrained), spec.max_length, longest_text(network), texts.vocabulary_size
-        )
-        embedder = Embedder(network, spec.max_length)
-        ids = torch.tensor([texts.tokenizer.encode("a").ids])
-        if not ids.is_meta:
-            freeze_unused(embedder, embedder.eval()(ids, torch.ones_like(ids)))
-            embedder.train()
-        return embedder
-    first, last = (texts.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
-    config = scratch_config(spec.encoder, texts.vocabulary_size, spec.max_length, texts.pad_token_id, (first, last))
-    return Embedder(ModernBertModel(config), spec.max_length)
-
-
-def pretrained_encoder(spec: api.TextEmbedder, as_stored: bool) -> PreTrainedModel:
-    """Raises UserError where it cannot be loaded, or is a decoder, whose tokens do not see those after them."""
-    assert spec.pretrained is not None
-    field = f"{spec.path}.pretrained"
-    network, _ = load_pretrained(AutoModel, spec.pretrained, field, "encoder", as_stored)
-    if is_decoder(network.config.model_type):
-        raise UserError(
-            f"{field}: {spec.pretrained} is a decoder, and the mean of its hidden states embeds a text poorly; use an "
-            "encoder"
-        )
-    return network
+    return Embedder(new_encoder(spec, spec.path, texts, as_stored), spec.max_length)
 
 
 def load(folder: Path, texts: SeparateTexts) -> Embedder:
