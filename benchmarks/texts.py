@@ -1,13 +1,13 @@
 """Compares `trainjob run` on many short texts in a CSV file with datasets and Hugging Face's Trainer.
 
 All fine-tune the same small encoder for some steps: seconds from the command to the first step, and the peak memory of
-all processes (PSS, sampled each second). trainjob runs with two workers in local processes, its default here, and
-through Ray; it also validates, and writes checkpoints, the model and the report. They alternate, in rounds.
+all processes (PSS, sampled each second), with two processes that train. trainjob runs in local processes, its default
+here, and through Ray; it also validates, and writes checkpoints, the model and the report. They alternate, in rounds.
 """
 
 import argparse
+import shutil
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,7 +16,7 @@ import torch
 import yaml
 from memory import peak_gib, write_texts
 from pyarrow import csv, parquet
-from startup import TRAINJOB, first_step
+from startup import TORCHRUN, TRAINJOB, first_step
 from transformers.models.bert.configuration_bert import BertConfig
 from transformers.models.bert.modeling_bert import BertModel
 
@@ -74,10 +74,12 @@ def trainjob(file: Path) -> tuple[float, float]:
 
 def hugging_face(folder: Path, batch: int, steps: int) -> tuple[float, float]:
     """Seconds to the end of the first step, and GiB."""
-    written, since = folder / "written", time.time()
+    written = folder / "written"
     written.unlink(missing_ok=True)
+    shutil.rmtree(folder / "texts.csv-cache", ignore_errors=True)
     files = [str(folder / "texts.csv"), str(folder / "encoder")]
-    peak, _ = peak_gib([sys.executable, str(BARE), *files, str(batch), str(steps), str(written)])
+    since = time.time()
+    peak, _ = peak_gib([*TORCHRUN, "--nproc-per-node=2", str(BARE), *files, str(batch), str(steps), str(written)])
     return float(written.read_text()) - since, peak
 
 

@@ -1,4 +1,5 @@
-"""Trains a text classifier as the documentation of Hugging Face's Trainer shows it, on a CSV file of texts and labels.
+"""Trains a text classifier as the documentation of Hugging Face's Trainer shows it, on a CSV file of texts and labels,
+in two processes that torchrun starts.
 
 Arguments: the CSV file, the pretrained encoder's folder, the rows of a step, the number of steps, and the file into
 which the time of the first step is written, in seconds since 1970.
@@ -31,23 +32,26 @@ class FirstStep(TrainerCallback):
 def main() -> None:
     file, encoder, batch, steps, written = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        rows: Any = load_dataset("csv", data_files=file, split="train", cache_dir=f"{folder}/cache")
-        rows = rows.class_encode_column("label").train_test_split(0.05, stratify_by_column="label", seed=0)
+        arguments = TrainingArguments(
+            f"{folder}/model",
+            per_device_train_batch_size=int(batch) // 2,
+            max_steps=int(steps),
+            learning_rate=1e-4,
+            use_cpu=True,
+            ddp_backend="gloo",
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
         tokenizer: Any = AutoTokenizer.from_pretrained(encoder)
-        rows = rows.map(lambda some: tokenizer(some["text"], truncation=True, max_length=32), batched=True)
+        with arguments.main_process_first():  # the other process then finds the rows in the cache
+            rows: Any = load_dataset("csv", data_files=file, split="train", cache_dir=f"{file}-cache")
+            rows = rows.class_encode_column("label").train_test_split(0.05, stratify_by_column="label", seed=0)
+            rows = rows.map(lambda some: tokenizer(some["text"], truncation=True, max_length=32), batched=True)
         classes = rows["train"].features["label"].names
         trainer = Trainer(
             AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=len(classes)),
-            TrainingArguments(
-                f"{folder}/model",
-                per_device_train_batch_size=int(batch),
-                max_steps=int(steps),
-                learning_rate=1e-4,
-                use_cpu=True,
-                save_strategy="no",
-                report_to="none",
-                disable_tqdm=True,
-            ),
+            arguments,
             DataCollatorWithPadding(tokenizer),
             rows["train"],
             callbacks=[FirstStep(Path(written))],
