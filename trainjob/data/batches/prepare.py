@@ -127,12 +127,11 @@ def prepared_tables(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = 
         wanted = {each: side for each, side in sides.items() if each != UNLABELLED and not (train and each == "train")}
         if not wanted:
             continue
-        cached = ROW_CACHE.take(fitted.rows_key) if None not in sides.values() else None
-        known, before = (None, None) if cached is None else cached
+        known = ROW_CACHE.take(fitted.rows_key) if None not in sides.values() else None
         for rows_by_side in _labelled_sides(source_parts(spec, source), fitted, list(wanted.values()), known=known):
             for each, side in wanted.items():
                 yield each, prepared(*rows_by_side[side], fitted.preprocessor)
-        if before is not None and fingerprint_of(spec, source) != before:  # the rows may have another order
+        if known is not None and fingerprint_of(spec, source) != fitted.sources[name]:  # perhaps in another order
             raise DataError(f"{listed(source.all_uris)} {_CHANGED}")
 
 

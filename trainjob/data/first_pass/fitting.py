@@ -58,9 +58,10 @@ class Fitted:
 
     @property
     def rows_key(self) -> Hashable:
-        """The key of `ROW_CACHE` for which rows of the training source, in its order, train, bool [n]; and for the
-        fingerprint that the source had then."""
-        return "is_training", self.contents["train"], None if self.split is None else tuple(self.split.thresholds)
+        """The key of `ROW_CACHE` for bool [n]: which rows of the training source, in its order, train. It has the
+        fingerprint of the files, which may hold the same rows in another order."""
+        thresholds = None if self.split is None else tuple(self.split.thresholds)
+        return "is_training", self.contents["train"], self.sources.get("train"), thresholds
 
     @property
     def on_bad_row(self) -> OnBadRow:
@@ -143,8 +144,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
             begin_reading(sets.values())
             found = kind.fit(spec.dataset, model.kind, sets["train"], spec.training.seed, mapped, bad["train"])
         fitted = _fitted(spec, found, sources)
-        is_training = found.division.is_training
-        ROW_CACHE.put(fitted.rows_key, (is_training, sources["train"]), is_training.nbytes)
+        ROW_CACHE.put(fitted.rows_key, found.division.is_training, found.division.is_training.nbytes)
         keys = found.division.sets
         rows["train"] = len(found.division.is_training)
         begin_reading(parts for name, parts in sets.items() if name != "train")
