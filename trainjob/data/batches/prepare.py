@@ -127,11 +127,15 @@ def prepared_tables(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = 
         wanted = {each: side for each, side in sides.items() if each != UNLABELLED and not (train and each == "train")}
         if not wanted:
             continue
-        known = ROW_CACHE.take(fitted.rows_key) if None not in sides.values() else None
+        known, files = None, fingerprint_of(spec, source) if None not in sides.values() else None
+        if files is not None:
+            known = ROW_CACHE.take(fitted.rows_key(files))
+            if known is None and ROW_CACHE.take(fitted.rows_key(fitted.sources.get(name))) is not None:
+                raise DataError(f"{listed(source.all_uris)} {_CHANGED}")
         for rows_by_side in _labelled_sides(source_parts(spec, source), fitted, list(wanted.values()), known=known):
             for each, side in wanted.items():
                 yield each, prepared(*rows_by_side[side], fitted.preprocessor)
-        if known is not None and fingerprint_of(spec, source) != fitted.sources[name]:  # perhaps in another order
+        if known is not None and fingerprint_of(spec, source) != files:  # the rows may have another order
             raise DataError(f"{listed(source.all_uris)} {_CHANGED}")
 
 

@@ -56,12 +56,11 @@ class Fitted:
     drops: bool = False
     """Whether there are rows that cannot be used, which each pass leaves out."""
 
-    @property
-    def rows_key(self) -> Hashable:
-        """The key of `ROW_CACHE` for bool [n]: which rows of the training source, in its order, train. It has the
-        fingerprint of the files, which may hold the same rows in another order."""
+    def rows_key(self, files: Fingerprint | None) -> Hashable:
+        """The key of `ROW_CACHE` for bool [n]: which rows of the training source, in its order, train. Other `files`
+        may hold the same rows in another order."""
         thresholds = None if self.split is None else tuple(self.split.thresholds)
-        return "is_training", self.contents["train"], self.sources.get("train"), thresholds
+        return "is_training", self.contents["train"], files, thresholds
 
     @property
     def on_bad_row(self) -> OnBadRow:
@@ -144,7 +143,8 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
             begin_reading(sets.values())
             found = kind.fit(spec.dataset, model.kind, sets["train"], spec.training.seed, mapped, bad["train"])
         fitted = _fitted(spec, found, sources)
-        ROW_CACHE.put(fitted.rows_key, found.division.is_training, found.division.is_training.nbytes)
+        is_training = found.division.is_training
+        ROW_CACHE.put(fitted.rows_key(sources["train"]), is_training, is_training.nbytes)
         keys = found.division.sets
         rows["train"] = len(found.division.is_training)
         begin_reading(parts for name, parts in sets.items() if name != "train")
