@@ -148,6 +148,7 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "baselines.knownStrings", {"baselines": {"knownStrings": {}}}),
     ("textRegressor", "model.textRegressor", {"model.textRegressor.encoder": ...}),
     ("textRegressor", "dataset.label", {"dataset.label": ...}),
+    ("textEmbedder", "model.textEmbedder.pretrained", {"model.textEmbedder": {"pretrained": "./bert"}}),
     ("textEmbedder", "dataset.textPair", {"dataset.textPair": ...}),
     ("textEmbedder", "dataset.textNegative", {"dataset.textNegative": ["title"]}),
     ("textEmbedder", "dataset.textNegative", {"dataset.textNegative": ["answer"]}),
@@ -215,6 +216,11 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("tableClassifier", "dataset.features", {"dataset.features": ["age", "tag"]}),
     ("tableClassifier", "dataset.columns", {"dataset.columns": {"tag": "number"}}),
     ("tableClassifier", "model.tableClassifier.text", {"model.tableClassifier.text": {"encoder": {}}}),
+    (
+        "tableClassifier",
+        "model.tableClassifier.text.pretrained",
+        {"model.tableClassifier.text": {"pretrained": "./bert"}, "dataset.columns": {"note": "text"}},
+    ),
     (
         "tableClassifier",
         "model.tableClassifier.text",

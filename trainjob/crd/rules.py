@@ -16,7 +16,7 @@ from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
 from trainjob.crd.spec_rules import CHANGE_RULES, ITEMS, exactly_one
 from trainjob.kinds.causal_lm.spec import CausalLM
 from trainjob.kinds.image_network import ImageNetwork
-from trainjob.kinds.text_network import TextNetwork
+from trainjob.kinds.text_network import PooledEncoder, TextNetwork
 from trainjob.schema.base import OneOf, StrictModel, fields_of
 from trainjob.schema.expressions import escaped
 from trainjob.schema.rules import RuledModel
@@ -111,6 +111,7 @@ _SEARCHES = " && ".join(f"p.?{escaped(path)}.optMap(x, has(x.grid) == grid).orVa
 
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     CausalLM: (_ON_HUB,),
+    PooledEncoder: (_ON_HUB,),
     TextNetwork: (_ON_HUB,),
     ImageNetwork: (_ON_HUB,),
     Dataset: (

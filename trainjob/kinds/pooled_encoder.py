@@ -11,18 +11,17 @@ from trainjob.errors import UserError
 from trainjob.kinds.mean_pooling import mean_hidden_states
 from trainjob.kinds.scratch_encoder import scratch_config
 from trainjob.kinds.text_classifier.network import is_decoder, longest_text
+from trainjob.kinds.text_network import PooledEncoder
 from trainjob.models.pretrained import check_compatible, load_pretrained
 from trainjob.models.pretrained_layers import freeze_unused
 
 if TYPE_CHECKING:
-    from trainjob.api import TextEmbedder
     from trainjob.kinds.inputs.cell_texts import CellTexts
     from trainjob.kinds.inputs.separate_texts import SeparateTexts
-    from trainjob.kinds.table_network import TextColumnEncoder
 
 
 def new_encoder(
-    spec: Union["TextEmbedder", "TextColumnEncoder"],
+    spec: PooledEncoder,
     path: str,
     texts: Union["SeparateTexts", "CellTexts"],
     as_stored: bool,

@@ -6,9 +6,9 @@ from pydantic import Field
 
 from trainjob.kinds.facts import SCRATCH_RATE, Facts
 from trainjob.kinds.text_network import NOT_TUNED as NOT_TUNED_ENCODER
-from trainjob.kinds.text_network import Encoder
+from trainjob.kinds.text_network import Encoder, PooledEncoder
 from trainjob.schema.base import OneOf, StrictModel
-from trainjob.schema.fields import PositiveInt, Pretrained
+from trainjob.schema.fields import PositiveInt
 
 TABM_RATE = 2e-3
 """The learning rate that TabM's authors recommend."""
@@ -30,19 +30,6 @@ class TabM(StrictModel):
     """Width of the embedding of each number."""
 
 
-class TextColumnEncoder(OneOf):
-    """The encoder of columns of texts, which is trained together with the rest of the network."""
-
-    choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
-
-    pretrained: Pretrained | None = None
-    """A transformers encoder: a name on the Hugging Face hub or a folder, also on s3:// or gs://."""
-    encoder: Encoder | None = None
-    """A small encoder trained from scratch."""
-    max_length: Annotated[int, Field(ge=4, le=8192)] = 128
-    """Maximum tokens of a cell; longer texts are truncated."""
-
-
 class TableNetwork(OneOf):
     """A network for tables."""
 
@@ -50,15 +37,15 @@ class TableNetwork(OneOf):
 
     tabm: TabM | None = None
     """An ensemble of small networks."""
-    text: TextColumnEncoder | None = None
+    text: PooledEncoder | None = None
     """The encoder of the columns whose type in `dataset.columns` is text; by default, a small one from scratch."""
 
     facts: ClassVar[Facts]
 
     @property
-    def text_encoder(self) -> TextColumnEncoder:
+    def text_encoder(self) -> PooledEncoder:
         """`text` or its default."""
-        return self.text or TextColumnEncoder(encoder=Encoder())
+        return self.text or PooledEncoder(encoder=Encoder())
 
     @property
     def text_path(self) -> str:

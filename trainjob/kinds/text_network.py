@@ -33,6 +33,19 @@ class Encoder(RuledModel):
         return (FieldRule("hiddenSize", message, divides, lambda own: remainder(own.hidden_size, own.heads)),)
 
 
+class PooledEncoder(OneOf):
+    """A transformer encoder; the mean of its last hidden states stands for a text."""
+
+    choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
+
+    pretrained: Pretrained | None = None
+    """A transformers encoder: a name on the Hugging Face hub or a folder, also on s3:// or gs://."""
+    encoder: Encoder | None = None
+    """A small encoder trained from scratch."""
+    max_length: Annotated[int, Field(ge=4, le=8192)] = 128
+    """Maximum tokens of a text; longer texts are truncated."""
+
+
 class TextNetwork(RuledModel, OneOf):
     """A transformer encoder with dropout and a linear head."""
 

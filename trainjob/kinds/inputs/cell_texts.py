@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from trainjob.errors import DataError
 from trainjob.kinds.inputs.cleaning import clean
 from trainjob.kinds.inputs.text import pad_token_id, pretrained_text_tokenizer, train_wordpiece
 from trainjob.kinds.inputs.token_codes import MAX_TOKENS, largest_token
+from trainjob.kinds.text_network import PooledEncoder
 from trainjob.pretrained.tokenizers import (
     CHARACTERS_PER_TOKEN,
     cut_share,
@@ -26,9 +27,6 @@ from trainjob.pretrained.tokenizers import (
     padded_length,
     save_tokenizer,
 )
-
-if TYPE_CHECKING:
-    from trainjob.kinds.table_network import TextColumnEncoder
 
 _CLEANING = Cleaning()
 
@@ -47,7 +45,7 @@ class CellTexts:
     """Further settings for transformers."""
 
     @classmethod
-    def fit(cls, spec: "TextColumnEncoder", path: str, texts: Sequence[str]) -> Self:
+    def fit(cls, spec: PooledEncoder, path: str, texts: Sequence[str]) -> Self:
         """Fits on the cleaned cells of training rows. `path` is that of `spec` in a TrainJob. Raises DataError where
         there is no usable tokenizer."""
         if spec.pretrained is not None:

@@ -5,10 +5,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, Columns, Direction, Facts, RowForm
-from trainjob.kinds.text_network import Encoder
+from trainjob.kinds.text_network import PooledEncoder
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_embedder
-from trainjob.schema.base import OneOf
-from trainjob.schema.fields import Pretrained
 
 _LOSSES: dict[str, Direction] = {"validation_loss": "min", "train_loss": "min"}
 _METRICS_OF_RANKS: dict[str, Direction] = {
@@ -29,20 +27,12 @@ _ROW_FORMS = (
 _FINE_TUNING_RATE = 5e-5
 
 
-class TextEmbedder(OneOf):
+class TextEmbedder(PooledEncoder):
     """A transformer encoder with mean pooling: a vector of length 1 for each text. It learns from pairs of texts that
     belong together, each beside the other pairs of its batch and their hard negatives (`dataset.textNegative`), from
     pairs with scores (`dataset.label`), which the cosine of their vectors follows, or, without `dataset.textPair`, from
     texts with classes (`dataset.label`), each beside those of its class and the others of its batch."""
 
-    choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
-
-    pretrained: Pretrained | None = None
-    """A transformers encoder: a name on the Hugging Face hub or a folder, also on s3:// or gs://."""
-    encoder: Encoder | None = None
-    """A small encoder trained from scratch."""
-    max_length: Annotated[int, Field(ge=4, le=8192)] = 128
-    """Maximum tokens of a text; longer texts are truncated."""
     scale: Annotated[float, Field(gt=0)] = _SCALE
     """Factor of the cosine similarities in the loss: the inverse of its temperature. Not for pairs with scores."""
 
