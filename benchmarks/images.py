@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import yaml
 from PIL import Image
+from startup import job_file
 from uv import find_uv_bin
 
 TRAINJOB = [str(Path(sys.executable).parent / "trainjob")]
@@ -56,10 +56,7 @@ def write_job(folder: Path, loader: str) -> Path:
         "storage": {"uri": "runs"},
         "baselines": {},
     }
-    document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": loader.lower()}}
-    file = folder / f"{loader.lower()}.yaml"
-    file.write_text(yaml.safe_dump(document | {"spec": spec}))
-    return file
+    return job_file(folder, loader.lower(), spec)
 
 
 def trainjob(folder: Path, loader: str) -> tuple[float, float]:

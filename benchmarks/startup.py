@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import yaml
@@ -24,6 +25,14 @@ TRAINJOB = [str(Path(sys.executable).parent / "trainjob")]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 BARE = Path(__file__).parent / "bare" / "first_step.py"
 MIB = 2**20
+
+
+def job_file(folder: Path, name: str, spec: dict[str, Any]) -> Path:
+    """Writes a TrainJob of this name."""
+    document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": name}, "spec": spec}
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return file
 
 
 def small_job(folder: Path, loader: str, workers: int, rows: int) -> Path:

@@ -18,10 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import yaml
 from memory import peak_gib
 from pyarrow import csv
-from startup import TORCHRUN, TRAINJOB, first_step
+from startup import TORCHRUN, TRAINJOB, first_step, job_file
 
 BARE = Path(__file__).parent / "bare" / "tables.py"
 NUMBERS, CATEGORIES, CLASSES = 45, 5, 3
@@ -76,10 +75,7 @@ def write_job(folder: Path, batch: int, settings: dict[str, int]) -> Path:
         "storage": {"uri": "runs"},
         "baselines": {},
     }
-    document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "table"}}
-    file = folder / "table.yaml"
-    file.write_text(yaml.safe_dump(document | {"spec": spec}))
-    return file
+    return job_file(folder, "table", spec)
 
 
 def trainjob(file: Path) -> Figures:

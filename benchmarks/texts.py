@@ -13,10 +13,9 @@ import time
 from pathlib import Path
 
 import torch
-import yaml
 from memory import peak_gib, write_texts
 from pyarrow import csv, parquet
-from startup import TORCHRUN, TRAINJOB, first_step
+from startup import TORCHRUN, TRAINJOB, first_step, job_file
 from transformers.models.bert.configuration_bert import BertConfig
 from transformers.models.bert.modeling_bert import BertModel
 
@@ -59,10 +58,7 @@ def write_job(folder: Path, loader: str, batch: int, steps: int) -> Path:
         "storage": {"uri": "runs"},
         "baselines": {},
     }
-    document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": loader.lower()}}
-    file = folder / f"{loader.lower()}.yaml"
-    file.write_text(yaml.safe_dump(document | {"spec": spec}))
-    return file
+    return job_file(folder, loader.lower(), spec)
 
 
 def trainjob(file: Path) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from trainjob.kinds.inputs.cell_texts import CellTexts
 from trainjob.kinds.pooled_encoder import new_encoder
 from trainjob.kinds.table_network import TableNetwork
 from trainjob.models import gpu_attention
-from trainjob.models.pretrained import quiet, refuse_code
+from trainjob.models.pretrained import quiet, refuse_code, save_network_config
 
 CONFIG = "text_encoder"
 """The folder, within that of a model, with the encoder's config.json; model.safetensors has its weights, too."""
@@ -32,9 +32,7 @@ def load_encoder(folder: Path) -> PreTrainedModel:
 
 
 def save_encoder_config(network: PreTrainedModel, folder: Path) -> None:
-    network.config.dtype = "float32"
-    network.config.architectures = [type(network).__name__]
-    network.config.save_pretrained(folder / CONFIG)
+    save_network_config(network, folder / CONFIG)
 
 
 def _attending(network: PreTrainedModel) -> PreTrainedModel:

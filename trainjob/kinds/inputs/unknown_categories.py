@@ -19,10 +19,11 @@ def unknown_categories(columns: Sequence[TableColumn], table: pa.Table, where: C
     for column in columns:
         if column.categories is None:
             continue
-        known, cells = column.categories.names, table[column.name]
-        if all(cell is None or cell in known for cell in pc.unique(cells).to_pylist()):
+        cells = table[column.name]
+        if not column.categories.unknown(cells):
             continue  # as nearly always: the cells need not be parsed
-        read = as_categories(trimmed(as_text(cells, column.name, where))).drop_null()
-        if count := len(read) - pc.sum(pc.is_in(read, pa.array(known, pa.string())), min_count=0).as_py():
+        read = as_categories(trimmed(as_text(cells, column.name, where)))
+        unknown = pa.array(column.categories.unknown(read), pa.string())
+        if count := pc.sum(pc.is_in(read, unknown), min_count=0).as_py():
             found[column.name] = count
     return found
