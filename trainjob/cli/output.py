@@ -39,10 +39,18 @@ class OutputError(OSError):
     """Standard output cannot be written."""
 
 
-class _Output(io.FileIO):
+class _Output(io.BufferedWriter):
+    """Not a raw stream: a signal between its write and its return would make the buffer above write once more."""
+
     def write(self, data: "ReadableBuffer") -> int:
         try:
             return super().write(data)
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from None
+
+    def flush(self) -> None:
+        try:
+            super().flush()
         except OSError as error:
             raise OutputError(error.errno, error.strerror) from None
 
@@ -53,7 +61,7 @@ def open_output() -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - before another file gets its number
     elif isinstance(sys.stdout, io.TextIOWrapper):
         old = sys.stdout
-        binary = io.BufferedWriter(_Output(old.fileno(), "w", closefd=False))
+        binary = _Output(io.FileIO(old.fileno(), "w", closefd=False))
         sys.stdout = io.TextIOWrapper(binary, old.encoding, old.errors, line_buffering=old.line_buffering)
 
 

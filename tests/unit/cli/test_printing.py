@@ -52,6 +52,33 @@ def test_an_error_that_names_a_hostile_file():
     assert_harmless(done.stderr)
 
 
+@pytest.mark.parametrize("function", ["write", "flush"])
+def test_a_signal_after_the_output_is_written_does_not_print_it_again(function: str):
+    """A trace function raises where a signal handler may: as a function of Python returns."""
+    script = """
+import sys
+from trainjob.cli import output
+
+def interrupt(frame, event, _):
+    if frame.f_code.co_filename == output.__file__ and (event, frame.f_code.co_name) == ("return", sys.argv[1]):
+        sys.settrace(None)
+        raise KeyboardInterrupt
+    return interrupt
+
+output.open_output()
+for number in range(3):
+    sys.settrace(interrupt)
+    try:
+        sys.stdout.write(f"{number}\\n")
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    command = [sys.executable, "-c", script, function]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("0\ninterrupted\n1\ninterrupted\n2\ninterrupted\n", "")
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_progress(terminal: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("TERM", "xterm-256color")
