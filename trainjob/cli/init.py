@@ -1,5 +1,6 @@
 """`trainjob init`"""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -51,4 +52,4 @@ def init(
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {output}: {error.strerror}") from error
-    say(f"{output} proposes a TrainJob: read its comments, then `trainjob run {output}`")
+    say(f"{output} proposes a TrainJob: read its comments, then `trainjob run {shlex.quote(str(output))}`")

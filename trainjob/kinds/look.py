@@ -2,6 +2,7 @@
 `propose` in the kind's folder."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -171,7 +172,9 @@ class Look:
             f"could be {_listed(likely)}" if likely else f"is not clear from the values of {_listed(self.columns)}"
         )
         example = (likely or list(self.columns) or ["COLUMN"])[-1]
-        raise Unsuitable(f"the column with the class of each row {problem}: name it, as with `--label {example}`")
+        raise Unsuitable(
+            f"the column with the class of each row {problem}: name it, as with `--label {shlex.quote(example)}`"
+        )
 
     def _given(self) -> str | None:
         """The column that the user names. Raises Unsuitable where they are several."""

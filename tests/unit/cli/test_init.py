@@ -82,9 +82,9 @@ def test_the_columns_of_an_annotation_tool_are_no_features(tmp_path: Path) -> No
 
 def test_a_label_that_is_not_clear_is_asked_for(tmp_path: Path) -> None:
     rows = ([CHANCE.choice("AB"), CHANCE.choice(["yes", "no"]), f"C-{n}"] for n in range(100))
-    done = init(write(tmp_path / "customers.csv", ["city", "churned", "code"], rows))
+    done = init(write(tmp_path / "customers.csv", ["city", "has left", "code"], rows))
     assert done.exit_code == 1
-    assert "could be city, churned: name it, as with `--label churned`" in str(done.exception)
+    assert "could be city, has left: name it, as with `--label 'has left'`" in str(done.exception)
 
 
 def test_a_label_that_is_guessed_is_said_to_be(tmp_path: Path) -> None:

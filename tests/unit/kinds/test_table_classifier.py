@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import random
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
+import yaml
 from pyarrow import parquet
 from pyarrow.csv import read_csv, write_csv
 from pyarrow.parquet import write_table
@@ -22,6 +24,7 @@ from predictor_runs import make_run
 from preprocessors import input_of
 from trainjob import Predictor
 from trainjob.api import Model, TrainJobSpec
+from trainjob.api.kubernetes_yaml import Loader
 from trainjob.cli.app import app
 from trainjob.data import Fitted, fit, load_preprocessor, prepare_examples
 from trainjob.data.batches.examples import Examples
@@ -231,6 +234,17 @@ def test_columns_that_must_be_asked_about_are_refused(tmp_path: Path) -> None:
     file.write_text("a,a,label\n1,2,x\n3,4,y\n")
     with pytest.raises(DataError, match='has 2 columns "a": rename all but one'):
         fit(spec_of(file))
+
+
+@pytest.mark.parametrize("name", ["price: net", "size ", "#", "2026", "yes", "a, b", "{x}", "it's", "1e3", '"q"'])
+def test_advice_on_a_column_is_yaml_whatever_its_name(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "rows.parquet"
+    for cells in [f"{n % 9},5" for n in range(60)], [*map(str, range(59)), "word"]:
+        write_table(pa.table({name: cells, "other": range(60), "label": ["a", "b"] * 30}), file)
+        with pytest.raises(DataError) as caught:
+            fit(spec_of(file))
+        (advice,) = re.findall(r"set dataset\.columns to (.*: category}) or (.*: ignore})", str(caught.value))
+        assert [yaml.load(each, Loader) for each in advice] == [{name: "category"}, {name: "ignore"}]
 
 
 def test_codes_with_leading_zeros_are_categories(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pyarrow.compute
 
 from trainjob.api import Dataset
 from trainjob.api.dataset import ColumnType
+from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.data.arrays import as_numpy
 from trainjob.data.first_pass.survey import LabelReader, Survey, T, Translation
 from trainjob.data.read.bad_rows import BadRows
@@ -129,13 +130,18 @@ class Found:
             raise DataError(
                 f'the column "{name}" holds numbers in a spelling that is not read, such as 1,234.50 or 12,5 or $3, '
                 "or dates such as 31.12.2026 or 12/31/2026: write them as 1234.50 and 2026-12-31, or set "
-                f"dataset.columns to {{{name}: category}} or {{{name}: ignore}}"
+                f"dataset.columns to {typed(name, 'category')} or {typed(name, 'ignore')}"
             )
         if self.words is None:
             return "ignore", f"more than {MAX_WORDS:,} different values, as identifiers or texts have; {_READS_TEXTS}"
         if len(self.words) > max(FEW_WORDS, known / 2):
             return "ignore", f"identifiers or texts: most rows have a value of their own; {_READS_TEXTS}"
         return "category", ""
+
+
+def typed(name: str, kind: ColumnType) -> str:
+    """The value of `dataset.columns` that gives a column this type, in YAML."""
+    return as_yaml_file({name: kind}, in_one_line=True).strip()
 
 
 def _has_codes(cells: pa.Array, numbers: np.ndarray) -> bool:

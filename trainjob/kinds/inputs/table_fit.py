@@ -16,6 +16,7 @@ from trainjob.data.read.rows import SourcePart, check_columns, is_bytes
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, listed
 from trainjob.kinds.inputs.cells import as_categories
+from trainjob.kinds.inputs.column_types import typed
 from trainjob.kinds.inputs.leaks import Answers, tells
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.inputs.table_columns import MAX_CATEGORIES, TableColumn
@@ -154,7 +155,7 @@ def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, telling: S
     ]
     notes += [
         f'column "{name}" alone tells the label{label} of every row: if it is not known before the label is, leave it '
-        f"out: dataset.columns: {{{name}: ignore}}"
+        f"out: dataset.columns: {typed(name, 'ignore')}"
         for name, label in telling
     ]
     if left_out:

@@ -19,7 +19,7 @@ from trainjob.data.read.label_lists import label_column, separate_labels
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.errors import DataError, RowError, listed
 from trainjob.kinds.inputs.cells import READERS, cells_of, read_cells
-from trainjob.kinds.inputs.column_types import Found, TypeFinder, first_types
+from trainjob.kinds.inputs.column_types import Found, TypeFinder, first_types, typed
 from trainjob.kinds.inputs.table import joined_cells, separated_cells
 from trainjob.kinds.inputs.table_columns import TableColumn
 
@@ -162,6 +162,6 @@ def _check(types: Mapping[str, ColumnType], rows: Rows) -> None:
             try:
                 TableColumn(name, kind, [], None).raw(cells_of(rows, name), rows.where)
             except RowError as error:
-                advice = f"correct it, or set dataset.columns to {{{name}: category}} or {{{name}: ignore}}"
+                advice = f"correct it, or set dataset.columns to {typed(name, 'category')} or {typed(name, 'ignore')}"
                 kind = f"{error.kind} ({advice})"
                 raise RowError(f"{error}; {advice}", error.location, kind, error.detail) from None
