@@ -398,6 +398,17 @@ def test_tasks_of_label_studio(tmp_path: Path) -> None:
     assert spec["dataset"]["label"] == "price"
 
 
+def test_columns_of_conll_under_a_name_that_init_is_advised_to_give(tmp_path: Path) -> None:
+    data = tmp_path / "eng.train"
+    sentences = (f"Ada{n} NNP I-NP I-PER\nsmiled VBD I-VP O\n. . O O\n\n" for n in range(40))
+    data.write_text("-DOCSTART- -X- O O\n\n" + "".join(sentences))
+    done = init(data)
+    assert "rename it to end in .csv, .tsv, .jsonl, .json, .parquet or .conll" in str(done.exception)
+    spec, _ = proposal(tmp_path, data.rename(tmp_path / "eng.train.conll"))
+    assert spec["model"] == {"tokenClassifier": {"encoder": {}}}
+    assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["tokens"], "tags")
+
+
 def test_exports_that_cannot_be_read_say_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "export.json"
     file.write_text(json.dumps([["Ada in Oslo", {"entities": [[0, 3, "person"]]}]]))
