@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 
 from trainjob.errors import DataError
 from trainjob.pretrained.hub import is_cached_only
+from trainjob.pretrained.loaded_tokenizer import save_loaded
 from trainjob.pretrained.tokenizer_check import note_other_tokens
 from trainjob.scratch import scratch_folder
 
@@ -51,28 +52,17 @@ def pretrained_tokenizer(
     Raises DataError where there is no tokenizer, or only a slow one.
     """
     cached_only = is_cached_only(name, field) or Path(name).is_dir()
-    from transformers.models.auto.tokenization_auto import AutoTokenizer
-
-    try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(name, local_files_only=cached_only, trust_remote_code=False)
-    except Exception as error:  # damaged files make the library raise nearly anything
-        message = " ".join(str(error).split())
-        raise DataError(f"{field}: {name} has no usable tokenizer: {message}") from None
-    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes of no files at all
-        raise DataError(
-            f"{field}: {name} has no tokenizer: save it there, too (tokenizer.json, or vocab.txt and others)"
-        )
     with scratch_folder() as folder:
-        tokenizer.save_pretrained(folder)
-        if not (folder / "tokenizer.json").is_file():
-            raise DataError(f"{field}: {name} has no fast tokenizer (tokenizer.json)")
+        found = save_loaded(name, folder, cached_only)
+        if found.problem is not None:
+            raise DataError(f"{field}: {name} {found.problem}")
         loaded, config = load_tokenizer(folder, max_length)
     for setting in _OF_LOADING:
         config.pop(setting, None)
-    config[INPUT_NAMES] = list(tokenizer.model_input_names)
+    config[INPUT_NAMES] = found.input_names
     if config.get("tokenizer_class") == "TokenizersBackend":
         config["tokenizer_class"] = "PreTrainedTokenizerFast"  # the same, under the name that transformers 4 has, too
-    note_other_tokens(name, field, type(tokenizer).__name__, loaded, texts)
+    note_other_tokens(name, field, found.kind, loaded, texts)
     return loaded, config
 
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from transformers.models.auto.tokenization_auto import AutoTokenizer
 
 from trainjob.errors import DataError, Notice
 from trainjob.pretrained.hub import from_cache
+from trainjob.pretrained.loaded_tokenizer import LoadedTokenizer, save_loaded
 from trainjob.pretrained.tokenizer_check import check_export
 from trainjob.pretrained.tokenizers import pretrained_tokenizer, save_tokenizer, special_token_id
 
@@ -162,3 +165,29 @@ def test_a_damaged_folder_is_one_clear_error(tmp_path: Path) -> None:
     save(tmp_path / "model", byte_level(), {"tokenizer_class": "AlbertTokenizer"}, {"model_type": "albert"})
     with pytest.raises(DataError, match=r"textClassifier\.pretrained: .*/model has no usable tokenizer"):
         pretrained_tokenizer(str(tmp_path / "model"), None, FIELD)
+
+
+IN_ANOTHER_PROCESS = """
+import json, sys
+from pathlib import Path
+from trainjob.pretrained.loaded_tokenizer import save_loaded
+name, folder = sys.argv[1:]
+print(json.dumps([save_loaded(name, Path(folder), True), save_loaded(folder + "/none", Path(folder), True)]))
+print(*{"torch", "transformers"} & sys.modules.keys())
+"""
+
+
+def test_another_process_loads_the_same_without_pytorch(tmp_path: Path) -> None:
+    make, tokenizer_config, config, _, _ = CASES["qwen2"]
+    name, here, there = tmp_path / "model", tmp_path / "here", tmp_path / "there"
+    save(name, make(), tokenizer_config, config)
+    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(name), str(there)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+    found, imported = done.stdout.splitlines()
+    assert imported == ""
+    assert [LoadedTokenizer(*each) for each in json.loads(found)] == [
+        save_loaded(str(name), here, True),
+        save_loaded(f"{there}/none", here, True),
+    ]
+    for file in sorted(here.iterdir()):
+        assert (there / file.name).read_bytes() == file.read_bytes()
