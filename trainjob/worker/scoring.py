@@ -14,6 +14,10 @@ from trainjob.models.scoring import tally_batches
 from trainjob.worker.distributed import first_available, gather_on_all, gather_on_rank_0
 from trainjob.worker.placement import is_sharded
 
+JOINED_BATCHES = 32
+"""The predictions of so many batches are copied into one table. Otherwise small arrays that stay lie among the large
+ones of the forward passes, and the C library needs up to half a megabyte more for each batch."""
+
 
 class Scorer:
     """Scores a model on the sets of a run."""
@@ -70,15 +74,19 @@ class Predicted:
     """Collects the predictions for the rows of a set."""
 
     _tables: list[pa.Table] = field(default_factory=list[pa.Table])
+    _latest: list[pa.Table] = field(default_factory=list[pa.Table])
 
     def add(self, rows: pa.Table | None) -> None:
         if rows is not None:
-            self._tables.append(rows)
+            self._latest.append(rows)
+        if len(self._latest) == JOINED_BATCHES:
+            self._tables.append(pa.concat_tables(self._latest).combine_chunks())
+            self._latest.clear()
 
     def gathered(self) -> pa.Table | None:
         """Returns, on rank 0, the rows of all ranks in one table, in the order of the set and numbered from 0. None on
         other ranks, and if nothing was predicted."""
-        tables = list(itertools.chain(*(gather_on_rank_0(self._tables) or [])))
+        tables = list(itertools.chain(*(gather_on_rank_0([*self._tables, *self._latest]) or [])))
         if not tables:
             return None
         table = pa.concat_tables(tables).sort_by("row")

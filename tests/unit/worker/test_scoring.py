@@ -17,7 +17,7 @@ from trainjob.kinds.targets.class_losses import sample_losses
 from trainjob.kinds.targets.classification import ClassTally
 from trainjob.models import build
 from trainjob.worker.distributed import rank, world_size
-from trainjob.worker.scoring import Predicted, Scorer
+from trainjob.worker.scoring import JOINED_BATCHES, Predicted, Scorer
 
 
 def expected(setup: Setup, name: str) -> ClassificationScores:
@@ -163,3 +163,13 @@ def test_losses_are_added_up_in_double_precision(tmp_path: Path):
     for _ in range(50):
         tally.add(batch, torch.zeros(len(batch), len(CLASSES)))
     assert tally.scores().loss == pytest.approx(tenth.item(), rel=1e-12)
+
+
+def test_predictions_of_many_batches_stay_in_order():
+    predicted = Predicted()
+    rows = np.random.default_rng(0).permutation(3 * JOINED_BATCHES + 5)
+    for row in rows:
+        predicted.add(pa.table({"row": [int(row)], "label": [f"label {row}"]}))
+    table = predicted.gathered()
+    assert table is not None
+    assert table["label"].to_pylist() == [f"label {row}" for row in range(len(rows))]
