@@ -9,8 +9,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-import pyarrow as pa
-
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
 from trainjob.data.batches.prepare import Loading, bytes_of_sets, prepared_tables
@@ -25,6 +23,7 @@ from trainjob.interrupts import in_thread, result_of
 from trainjob.kinds.registry import load_kind
 from trainjob.launch.arrays import load_arrays, save_tables
 from trainjob.launch.fast.late_datasets import LateDatasets
+from trainjob.launch.freed_memory import return_freed_memory
 from trainjob.launch.local import LocalWorkers
 from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.ray_cluster import is_elastic, on_cluster, put, start_ray, wait_until_gone
@@ -116,7 +115,7 @@ class BuiltInTraining:
                 with self._preparing(fitted, twice=False):
                     soft_labels = self._soft_labels(fitted, on_ray=False)
                     save_tables(prepared_tables(self.spec, fitted, soft_labels), arrays)
-            pa.default_memory_pool().release_unused()  # of the rows that were read, while the workers need memory
+            return_freed_memory()  # of the rows that were read, while the workers need memory
             work = partial(run_worker_job, self._worker_job(fitted, partial(load_arrays, arrays)))
             return self.run_with_retries(partial(workers.run, work)), fitted
 
@@ -197,6 +196,7 @@ class BuiltInTraining:
             training = self.start_on_workers(self._worker_job(fitted, None, self._streamed(fitted)), getters)
             with self._preparing(fitted, twice=True):
                 datasets.provide(prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver)))
+            return_freed_memory()
             return result_of(training)
 
     def start_on_workers(self, job: WorkerJob, datasets: Datasets | None = None) -> "Future[Outcome]":

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from trainjob.data import Examples
 from trainjob.launch.arrays import load_arrays, save_tables
+from trainjob.launch.freed_memory import return_freed_memory
 from trainjob.scratch import scratch_folder
 from trainjob.worker.distributed import barrier, from_local_rank_0, is_local_rank_0
 
@@ -20,6 +21,7 @@ def read_once_per_node(read: Callable[[], Iterable[pa.Table]]) -> Examples:
         if is_local_rank_0():
             folder = str(stack.enter_context(scratch_folder()))
             save_tables((("rows", table) for table in read()), Path(folder))
+            return_freed_memory()  # of the tables
         examples = load_arrays(Path(from_local_rank_0(folder)))["rows"]
         barrier()  # the files may be removed once all ranks have mapped them
     return examples
