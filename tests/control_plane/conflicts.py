@@ -77,6 +77,8 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "dataset.textPair", {"dataset.text": ["title"], "dataset.textPair": ["title"]}),
     ("causalLM", "dataset.textPair", {"dataset.textPair": ["answer"]}),
     ("textClassifier", "dataset.label", {"dataset.label": ...}),
+    ("textClassifier", "dataset.labels", {"dataset.label": ..., "dataset.labels": ["a", "a"]}),
+    ("tableClassifier", "dataset.features", {"dataset.features": ["age", "age"]}),
     *(
         (
             kind,

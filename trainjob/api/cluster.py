@@ -1,14 +1,15 @@
 """`spec.pods` and `spec.deadlines`: settings for a Kubernetes cluster, ignored on a laptop."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
-from pydantic_core import PydanticKnownError
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from trainjob.schema.base import StrictModel, refuse_conflicts
+from trainjob.schema.base import StrictModel
+from trainjob.schema.expressions import Expression
+from trainjob.schema.rules import FieldRule, RuledModel
 
 WORKER_RESOURCE = "trainjob_worker"
 """Ray's custom resource for a worker slot; a worker pod has one for each of its workers."""
@@ -78,29 +79,34 @@ class KubernetesType:
 
 
 KubernetesObject = dict[str, Any]
-EnvVar = Annotated[KubernetesObject, KubernetesType("V1EnvVar")]
+
+
+def _with_texts(*keys: str) -> AfterValidator:
+    """Refuses an object without these keys, which Kubernetes requires."""
+
+    def checked(item: KubernetesObject) -> KubernetesObject:
+        if missing := next((key for key in keys if not isinstance(item.get(key), str)), None):
+            raise PydanticCustomError("required_key", "needs a {key}, which is a text", {"key": missing})
+        return item
+
+    return AfterValidator(checked)
+
+
+EnvVar = Annotated[KubernetesObject, KubernetesType("V1EnvVar"), _with_texts("name")]
 EnvFromSource = Annotated[KubernetesObject, KubernetesType("V1EnvFromSource")]
-Volume = Annotated[KubernetesObject, KubernetesType("V1Volume")]
-VolumeMount = Annotated[KubernetesObject, KubernetesType("V1VolumeMount")]
+Volume = Annotated[KubernetesObject, KubernetesType("V1Volume"), _with_texts("name")]
+VolumeMount = Annotated[KubernetesObject, KubernetesType("V1VolumeMount"), _with_texts("name", "mountPath")]
 Toleration = Annotated[KubernetesObject, KubernetesType("V1Toleration")]
 Affinity = Annotated[KubernetesObject, KubernetesType("V1Affinity")]
-LocalObjectReference = Annotated[KubernetesObject, KubernetesType("V1LocalObjectReference")]
+LocalObjectReference = Annotated[KubernetesObject, KubernetesType("V1LocalObjectReference"), _with_texts("name")]
 PodSecurityContext = Annotated[KubernetesObject, KubernetesType("V1PodSecurityContext")]
-
-_REQUIRED_KEYS = {
-    "env": ("name",),
-    "image_pull_secrets": ("name",),
-    "volumes": ("name",),
-    "volume_mounts": ("name", "mountPath"),
-}
-"""Keys that the objects of each field need, as in Kubernetes' own types."""
 
 Items = Field(max_length=64)
 Labels = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)]
 Annotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
 
 
-class Pods(StrictModel):
+class Pods(RuledModel):
     """Settings of a job's pods in addition to its workers' resources."""
 
     image: Annotated[str, Field(pattern=IMAGE, max_length=512)] | None = None
@@ -135,27 +141,44 @@ class Pods(StrictModel):
     annotations: Annotations = {}
     """Annotations of the pods."""
 
-    @model_validator(mode="after")
-    def _leaves_the_operators_own_alone(self) -> Self:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[tuple[str, str]]:
-        for field, keys in _REQUIRED_KEYS.items():
-            for index, item in enumerate(getattr(self, field)):
-                for key in keys:
-                    if not isinstance(item.get(key), str):
-                        yield self.in_yaml(field), f"[{index}] needs a {key}, which is a text"
-        if any(volume.get("name") in OWN_VOLUMES for volume in self.volumes):
-            yield "volumes", f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds: choose others"
-        paths = [str(mount.get("mountPath")) for mount in self.volume_mounts]
-        if any(lies_in(path, own) for path in paths for own in OWN_PATHS):
-            yield "volumeMounts", f"{' and '.join(OWN_PATHS)} are where the operator mounts volumes: choose other paths"
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        return (
+            FieldRule("volumeMounts", "every mount must name one of the volumes", _MOUNTS_HAVE_VOLUMES),
+            FieldRule(
+                "volumes",
+                f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds: choose others",
+                _VOLUMES_HAVE_OTHER_NAMES,
+            ),
+            FieldRule(
+                "volumeMounts",
+                f"{' and '.join(OWN_PATHS)} are where the operator mounts volumes: choose other paths",
+                _MOUNTS_HAVE_OTHER_PATHS,
+            ),
+        )
 
 
 def lies_in(path: str, folder: str) -> bool:
     """Whether `path` is `folder` or inside it."""
     return f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
+_MOUNTS_HAVE_VOLUMES = Expression(
+    "(!has(self.volumeMounts) || self.volumeMounts.all(mount, has(self.volumes) && "
+    "self.volumes.exists(volume, volume.name == mount.name)))",
+    lambda pods: {mount["name"] for mount in pods.volume_mounts} <= {volume["name"] for volume in pods.volumes},
+)
+_VOLUMES_HAVE_OTHER_NAMES = Expression(
+    f"(!has(self.volumes) || !self.volumes.exists(volume, volume.name in {list(OWN_VOLUMES)}))",
+    lambda pods: all(volume["name"] not in OWN_VOLUMES for volume in pods.volumes),
+)
+_IS_AT_OWN_PATH = " || ".join(
+    f"mount.mountPath == '{path}' || mount.mountPath.startsWith('{path}/')" for path in OWN_PATHS
+)
+_MOUNTS_HAVE_OTHER_PATHS = Expression(
+    f"(!has(self.volumeMounts) || !self.volumeMounts.exists(mount, {_IS_AT_OWN_PATH}))",
+    lambda pods: not any(lies_in(mount["mountPath"], own) for mount in pods.volume_mounts for own in OWN_PATHS),
+)
 
 
 class Deadlines(StrictModel):

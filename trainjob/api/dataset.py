@@ -1,29 +1,17 @@
 """`spec.dataset`: the training, validation and test data."""
 
-from collections import Counter
-from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from trainjob.redaction import without_secrets
-from trainjob.schema.base import OneOf, StrictModel, refuse_conflicts
+from trainjob.schema.base import OneOf, StrictModel
+from trainjob.schema.expressions import given, value
+from trainjob.schema.fields import UniqueList
+from trainjob.schema.rules import FieldRule, RuledModel
 from trainjob.schema.uris import DataURI
 
-Unique = Field(json_schema_extra={"uniqueItems": True})
 MAX_URIS = 1000
-
-
-def _refuse_duplicates(uris: list[str]) -> list[str]:
-    if twice := next((uri for uri, count in Counter(uris).items() if count > 1), None):
-        raise PydanticCustomError("twice", "names {uri} twice", {"uri": without_secrets(twice)})
-    return uris
-
-
-DataURIs = Annotated[
-    list[DataURI], Unique, Field(min_length=1, max_length=MAX_URIS), AfterValidator(_refuse_duplicates)
-]
+DataURIs = Annotated[UniqueList[DataURI], Field(max_length=MAX_URIS)]
 
 
 class Source(OneOf):
@@ -73,10 +61,10 @@ class Cleaning(StrictModel):
 
 
 ColumnType = Literal["number", "category", "date", "flag", "text", "ignore"]
-Columns = Annotated[list[Annotated[str, Field(min_length=1)]], Unique, Field(min_length=1)]
+Columns = UniqueList[Annotated[str, Field(min_length=1)]]
 
 
-class Dataset(StrictModel):
+class Dataset(RuledModel):
     """The training, validation and test data."""
 
     train: Source
@@ -134,40 +122,51 @@ class Dataset(StrictModel):
         """The set whose rows judge the trained model: test, or validation if there is no test set."""
         return "validation" if self.test is None else "test"
 
-    @model_validator(mode="after")
-    def _columns_differ(self) -> Self:
-        refuse_conflicts(self._conflicts())
-        return self
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        return _RULES
 
-    def _conflicts(self) -> Iterator[tuple[str, str]]:
-        texts, second_texts, features = self.text or [], self.text_pair or [], self.features or []
-        if (self.prompt is None) != (self.completion is None):
-            yield "completion", "prompt and completion must be set together"
-        if self.prompt is not None and self.prompt == self.completion:
-            yield "completion", "must not be the same column as prompt"
-        has_prompts = self.prompt is not None or self.completion is not None
-        if self.messages is not None and (has_prompts or self.text is not None):
-            yield "messages", "cannot be set together with text, prompt and completion"
-        if has_prompts and self.text is not None:
-            yield "text", "cannot be set together with prompt and completion"
-        third_texts = self.text_negative or []
-        for field, names in (("text", texts), ("textPair", second_texts), ("textNegative", third_texts)):
-            if twice := next((name for name in names if names.count(name) > 1), None):
-                yield field, f"names the column {twice} twice"
-        if both := next((name for name in second_texts if name in texts), None):
-            yield "textPair", f"must not name the column {both}, which is in text"
-        for field, names in (("text", texts), ("textPair", second_texts)):
-            if both := next((name for name in third_texts if name in names), None):
-                yield "textNegative", f"must not name the column {both}, which is in {field}"
-        if third_texts and self.label is not None:
-            yield "textNegative", "cannot be set together with label: it says by itself what is not similar"
-        if self.image is not None and self.image == self.label:
-            yield "image", "must not be the same column as label"
-        read_columns = {"features": features, "columns": self.columns or {}, "text": texts, "textPair": second_texts}
-        if field := next((field for field, names in read_columns.items() if self.label in names), None):
-            yield (
-                field,
-                f"must not include the label's column, {self.label}: a model that reads the answer learns nothing",
-            )
-        if self.label is not None and self.labels is not None:
-            yield "labels", "cannot be set together with label"
+
+def _differs_from(field: str, other: str) -> FieldRule:
+    differs = ~value(field).equals(value(other))
+    return FieldRule(field, f"must not be the same column as {other}", ~given(field) | ~given(other) | differs)
+
+
+def _shares_no_column_with(field: str, other: str) -> FieldRule:
+    disjoint = value(field).is_disjoint_from(value(other))
+
+    def shared(dataset: Dataset) -> str:
+        return ", ".join(name for name in value(field).of(dataset) if name in value(other).of(dataset))
+
+    message = f"must not name a column that is in {other}"
+    return FieldRule(field, message, ~given(field) | ~given(other) | disjoint, shared)
+
+
+def _excludes_label(field: str) -> FieldRule:
+    excludes = ~value(field).contains(value("label"))
+    message = "must not include the label's column: a model that reads the answer learns nothing"
+    return FieldRule(field, message, ~given(field) | ~given("label") | excludes, value("label").of)
+
+
+_HAS_PROMPTS = given("prompt") | given("completion")
+_RULES = (
+    FieldRule("labels", "cannot be set together with label", ~given("labels") | ~given("label")),
+    *map(_excludes_label, ("text", "textPair", "features", "columns")),
+    _shares_no_column_with("textPair", "text"),
+    _shares_no_column_with("textNegative", "text"),
+    _shares_no_column_with("textNegative", "textPair"),
+    FieldRule(
+        "textNegative",
+        "cannot be set together with label: it says by itself what is not similar",
+        ~given("textNegative") | ~given("label"),
+    ),
+    _differs_from("image", "label"),
+    FieldRule("completion", "prompt and completion must be set together", given("prompt").equals(given("completion"))),
+    _differs_from("completion", "prompt"),
+    FieldRule(
+        "messages",
+        "cannot be set together with text, prompt and completion",
+        ~given("messages") | ~(given("text") | _HAS_PROMPTS),
+    ),
+    FieldRule("text", "cannot be set together with prompt and completion", ~given("text") | ~_HAS_PROMPTS),
+)

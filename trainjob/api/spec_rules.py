@@ -82,7 +82,7 @@ def _rules_of_form(kind: Facts, form: RowForm) -> Iterator[FieldRule]:
     yield FieldRule("checkpoints.metric", message, is_other | fits)
     for field, default in form.unused.items():
         path, no_effect = f"{name}.{field}", f"has no effect on {form.noun}: leave it out"
-        yield FieldRule(path, no_effect, is_other | value(path).equals(default))
+        yield FieldRule(path, no_effect, is_other | value(path).equals(number(default)))
         yield FieldRule("tuning.parameters", f"{path} {no_effect}", is_other | ~is_tuned(path))
 
 

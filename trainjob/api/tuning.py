@@ -11,13 +11,16 @@ from annotated_types import Ge, Gt
 from pydantic import ConfigDict, Field, create_model, model_validator
 from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
-from trainjob.api.dataset import Unique
 from trainjob.api.training import Training
-from trainjob.api.wording import nested_model, show
+from trainjob.api.wording import nested_model
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.kinds.model import Model
-from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, fields_of, refuse_conflicts
+from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, fields_of
+from trainjob.schema.expressions import Expression, escaped, given, value
+from trainjob.schema.fields import UniqueList
+from trainjob.schema.rules import FieldRule, RuledModel
 
 Value = int | float | bool | str
 """The value of a hyperparameter."""
@@ -50,12 +53,18 @@ DISTRIBUTIONS = {
 parameter."""
 
 
-class Parameter(OneOf):
+class Parameter(RuledModel, OneOf):
     """The distribution of a hyperparameter: exactly one of these."""
 
     model_config = ConfigDict(
         use_attribute_docstrings=False, json_schema_extra={"minProperties": 1, "maxProperties": 1}
     )
+
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        pairs = (name for name in ("uniform", "logUniform", "range") if name in fields_of(cls))
+        message = "the first number must be less than the second"
+        return tuple(FieldRule(name, message, ~given(name) | value(name).is_ascending_pair()) for name in pairs)
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ def _is_above_0(bound: Any) -> bool:
 
 def _parameter(path: str, item: Any) -> type[Parameter]:
     kind, *bounds = get_args(item) if get_origin(item) is Annotated else (item,)
-    several: Any = Annotated[list[item], Unique, Field(min_length=1, max_length=100)]
+    several: Any = Annotated[UniqueList[item], Field(max_length=100)]
     pair: Any = Annotated[list[item], Field(min_length=2, max_length=2)]
     fields: dict[str, Any] = {}
     if kind is float:
@@ -137,6 +146,12 @@ else:
     class _Generated(StrictModel):
         model_config = ConfigDict(**GENERATED, json_schema_extra={"minProperties": 1})
 
+        @model_validator(mode="after")
+        def _at_least_one(self) -> Self:
+            if not self.model_fields_set:
+                raise PydanticCustomError("empty", "must not be empty")
+            return self
+
     Parameters = create_model(
         "Parameters",
         __base__=_Generated,
@@ -151,7 +166,7 @@ else:
     )
 
 
-class Tuning(StrictModel):
+class Tuning(RuledModel):
     """Trains several models with different hyperparameters and keeps the best."""
 
     parameters: Parameters
@@ -174,30 +189,23 @@ class Tuning(StrictModel):
         found = {path: getattr(self.parameters, name) for name, path in _names().items()}
         return {path: cast("Parameter", parameter) for path, parameter in found.items() if parameter is not None}
 
-    @model_validator(mode="after")
-    def _parts_fit_together(self) -> Self:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[tuple[str, str]]:
-        if not self.tuned:
-            yield "parameters", "must not be empty"
-        for path, parameter in self.tuned.items():
-            values, kind = values_of(parameter), parameter.chosen
-            if kind in ("choice", "grid"):
-                yield from (("parameters", f"{path} names {show(each)} twice") for each in _repeated(values))
-            elif values[0] >= values[1]:
-                yield "parameters", f"{path}: the first number must be less than the second"
-            if (kind == "grid") != (self.search == "grid"):
-                yield "parameters", f"{path}: {_GRID if self.search == 'grid' else _NO_GRID}"
+    @classmethod
+    def rules(cls) -> tuple[FieldRule, ...]:
+        message = "must use `grid` with search: grid, and another distribution with any other search"
+        return (FieldRule("parameters", message, _DISTRIBUTIONS_SUIT_SEARCH, _unsuitable),)
 
 
-def _repeated(values: list[Any]) -> list[Any]:
-    return [value for index, value in enumerate(values) if values.index(value) == index and values.count(value) > 1]
+def _unsuitable(tuning: Tuning) -> str:
+    """The parameters whose distribution the search does not take."""
+    is_grid = tuning.search == "grid"
+    return ", ".join(path for path, parameter in tuning.tuned.items() if (parameter.chosen == "grid") != is_grid)
 
 
-_GRID = "with search: grid, every parameter must use `grid`"
-_NO_GRID = "`grid` is for search: grid; write `choice`"
+_SUITS_SEARCH = " && ".join(f"p.?{escaped(path)}.optMap(x, has(x.grid) == grid).orValue(true)" for path in TUNABLE)
+_DISTRIBUTIONS_SUIT_SEARCH = Expression(
+    f"[self.parameters].all(p, [self.search == 'grid'].all(grid, {_SUITS_SEARCH}))",
+    lambda tuning: not _unsuitable(tuning),
+)
 
 
 @cache

@@ -45,8 +45,24 @@ class Expression:
         listed = ", ".join(map(repr, values))
         return Expression(f"({self.cel} in [{listed}])", lambda spec: self.of(spec) in values)
 
-    def equals(self, number: float) -> "Expression":
-        return Expression(f"({self.cel} == {number!r})", lambda spec: self.of(spec) == number)
+    def equals(self, other: "Expression") -> "Expression":
+        return Expression(f"({self.cel} == {other.cel})", lambda spec: self.of(spec) == other.of(spec))
+
+    def contains(self, item: "Expression") -> "Expression":
+        """Whether a list has an item, or a mapping a key."""
+        return Expression(f"({item.cel} in {self.cel})", lambda spec: item.of(spec) in self.of(spec))
+
+    def is_disjoint_from(self, other: "Expression") -> "Expression":
+        """Whether two lists of unique items have no item in common. API servers add such lists as sets, which costs
+        less than to compare their items."""
+        size = f"{self.cel}.size() + {other.cel}.size()"
+        cel = f"(({self.cel} + {other.cel}).size() == {size})"
+        return Expression(cel, lambda spec: set(self.of(spec)).isdisjoint(other.of(spec)))
+
+    def is_ascending_pair(self) -> "Expression":
+        """Whether the first of two numbers is less than the second. API servers also evaluate this for other lists."""
+        cel = f"(size({self.cel}) != 2 || {self.cel}[0] < {self.cel}[1])"
+        return Expression(cel, lambda spec: self.of(spec)[0] < self.of(spec)[1])
 
     def is_multiple_of(self, other: "Expression") -> "Expression":
         """API servers also evaluate this if a number is below its minimum."""
@@ -54,8 +70,8 @@ class Expression:
         return Expression(cel, lambda spec: self.of(spec) % other.of(spec) == 0)
 
 
-def number(constant: int) -> Expression:
-    return Expression(str(constant), lambda _: constant)
+def number(constant: float) -> Expression:
+    return Expression(repr(constant), lambda _: constant)
 
 
 def value(path: str) -> Expression:

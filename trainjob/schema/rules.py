@@ -20,14 +20,14 @@ class FieldRule:
     message: str
     """The error message."""
     condition: Expression
-    numbers: Callable[[Any], str] | None = None
-    """Details with numbers, which API servers do not report."""
+    details: Callable[[Any], str] | None = None
+    """The values that break the rule, which API servers do not report."""
 
     def conflict(self, part: Any) -> tuple[str, str] | None:
         """Field and message, if the condition does not hold."""
         if self.condition.of(part):
             return None
-        return self.field, f"{self.message} ({self.numbers(part)})" if self.numbers is not None else self.message
+        return self.field, f"{self.message} ({self.details(part)})" if self.details is not None else self.message
 
 
 class RuledModel(StrictModel):

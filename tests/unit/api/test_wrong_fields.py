@@ -97,12 +97,13 @@ BAD_FIELDS = [
     (
         "    text: [title]",
         "    text: [title, title]",
-        "10  spec.dataset.text  names the column title twice",
+        "10  spec.dataset.text  names title twice",
     ),
     (
         "    text: [title]",
         "    text: [title, tag]",
-        "10  spec.dataset.text  must not include the label's column, tag: a model that reads the answer learns nothing",
+        "10  spec.dataset.text  must not include the label's column: a model that reads the answer learns nothing "
+        "(tag)",
     ),
     (
         "{uri: data/train.csv}",
@@ -195,6 +196,27 @@ BAD_FIELDS = [
         "{hiddenSize: 10}",
         "7  spec.model.textClassifier.encoder.hiddenSize  must be a multiple of heads (10 % 4 = 2)",
     ),
+    (
+        "    epochs: 3",
+        "    epochs: 3\n  tuning: {parameters: {}}",
+        "14  spec.tuning.parameters  must not be empty",
+    ),
+    (
+        "    epochs: 3",
+        "    epochs: 3\n  tuning: {parameters: {training.epochs: {grid: [1, 2]}}}",
+        "14  spec.tuning.parameters  must use `grid` with search: grid, and another distribution with any other search "
+        "(training.epochs)",
+    ),
+    (
+        "    epochs: 3",
+        "    epochs: 3\n  tuning: {parameters: {training.epochs: {range: [3, 3]}}}",
+        "14  spec.tuning.parameters.training.epochs.range  the first number must be less than the second",
+    ),
+    (
+        "    epochs: 3",
+        "    epochs: 3\n  tuning: {parameters: {training.epochs: {choice: [3, 3]}}}",
+        "14  spec.tuning.parameters.training.epochs.choice  names 3 twice",
+    ),
     ("{layers: 1}", "!local {}", "7  spec.model.textClassifier.encoder  the YAML tag !local is not supported"),
     ("metadata: {name: tags}", "", "1  metadata  is required"),
     (
@@ -265,9 +287,9 @@ def test_rules_that_span_fields_are_told_together(tmp_path: Path) -> None:
 def test_objects_of_the_pods_have_the_keys_that_kubernetes_requires(tmp_path: Path):
     pods = "  pods:\n    env: [{name: A}, {value: b}]\n    volumeMounts: [{name: code}]\n    volumes: [{name: 3}]\n"
     assert problems(write(tmp_path, GOOD + pods)) == [
-        "job.yaml:15  spec.pods.env  [1] needs a name, which is a text",
-        "job.yaml:16  spec.pods.volumeMounts  [0] needs a mountPath, which is a text",
-        "job.yaml:17  spec.pods.volumes  [0] needs a name, which is a text",
+        "job.yaml:15  spec.pods.env[1]  needs a name, which is a text",
+        "job.yaml:16  spec.pods.volumeMounts[0]  needs a mountPath, which is a text",
+        "job.yaml:17  spec.pods.volumes[0]  needs a name, which is a text",
     ]
 
 
@@ -276,6 +298,7 @@ def test_the_operators_own_volumes_and_paths_are_not_for_others(tmp_path: Path) 
     assert problems(write(tmp_path, GOOD + pods)) == [
         "job.yaml:15  spec.pods.volumes  trainjob, trainjob-storage, trainjob-tmp, trainjob-home are names of volumes "
         "that the operator adds: choose others",
+        "job.yaml:16  spec.pods.volumeMounts  every mount must name one of the volumes",
         "job.yaml:16  spec.pods.volumeMounts  /etc/trainjob and /mnt/storage are where the operator mounts volumes: "
         "choose other paths",
     ]
