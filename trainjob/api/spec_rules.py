@@ -1,7 +1,7 @@
 """Rules across the fields of a spec. `trainjob validate` and API servers both check them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from trainjob.api.cluster import DURATION, UNITS, seconds
 from trainjob.api.tracking import Tracker
@@ -12,9 +12,6 @@ from trainjob.kinds.classifier import ONE_CLASS_LOSS
 from trainjob.kinds.facts import WHY_NOT, Ability, Facts, RowForm
 from trainjob.schema.expressions import Expression, any_of, given, number, value
 from trainjob.schema.rules import FieldRule, remainder
-
-if TYPE_CHECKING:
-    from trainjob.api.trainjob import TrainJobSpec
 
 IMMUTABLE = "cannot be changed once the TrainJob exists"
 """The API server's message for a change of a fixed field."""
@@ -108,15 +105,6 @@ def _kinds_with_baseline(field: str) -> list[str]:
 _BASELINES = dict.fromkeys(field for kind in KINDS.values() for field in kind.baselines)
 
 
-def _multiple_of_workers(spec: "TrainJobSpec") -> str:
-    return remainder(spec.training.batch_size, spec.workers.count)
-
-
-def _workers_of_pods(spec: "TrainJobSpec") -> str:
-    assert spec.workers.per_pod is not None
-    return remainder(spec.workers.count, spec.workers.per_pod)
-
-
 def _is_not_longer(one: str, other: str) -> Expression:
     """One duration does not exceed another."""
 
@@ -125,7 +113,7 @@ def _is_not_longer(one: str, other: str) -> Expression:
         text = value(path).cel
         return f"int({text}.substring(0, size({text}) - 1)) * {{{units}}}[{text}.substring(size({text}) - 1)]"
 
-    def in_seconds(path: str) -> Callable[["TrainJobSpec"], int]:
+    def in_seconds(path: str) -> Callable[[Any], int]:
         text = value(path)
         return lambda spec: seconds(text.of(spec))
 
@@ -153,7 +141,7 @@ SPEC_RULES: tuple[FieldRule, ...] = (
         "workers.perPod",
         "must divide workers.count",
         ~given("workers.perPod") | value("workers.count").is_multiple_of(value("workers.perPod")),
-        _workers_of_pods,
+        lambda spec: remainder(spec.workers.count, spec.workers.per_pod),
     ),
     FieldRule(
         "workers.minimum",
@@ -176,7 +164,7 @@ SPEC_RULES: tuple[FieldRule, ...] = (
         "training.batchSize",
         "must be a multiple of workers.count",
         ~given("training.batchSize") | value("training.batchSize").is_multiple_of(value("workers.count")),
-        _multiple_of_workers,
+        lambda spec: remainder(spec.training.batch_size, spec.workers.count),
     ),
     FieldRule(
         "training.sharding",

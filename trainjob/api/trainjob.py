@@ -9,6 +9,7 @@ from trainjob.api.cluster import CONTROLLER, CPUs, Deadlines, Duration, Pods, Qu
 from trainjob.api.code import Code, Requirement
 from trainjob.api.dataset import Dataset
 from trainjob.api.notify import Receivers
+from trainjob.api.spec_rules import SPEC_RULES
 from trainjob.api.storage import Storage
 from trainjob.api.tracking import Tracker
 from trainjob.api.training import Checkpoints, Training
@@ -120,8 +121,6 @@ class TrainJobSpec(RuledModel):
 
     @classmethod
     def rules(cls) -> tuple[FieldRule, ...]:
-        from trainjob.api.spec_rules import SPEC_RULES  # which are built on this class's fields
-
         return SPEC_RULES
 
     def has_part(self, path: str) -> bool:

@@ -1,16 +1,13 @@
 """Rules on the parameters of a search (`spec.tuning`)."""
 
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import Any
 
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, OptionalPart, candidates, optional_parts
 from trainjob.kinds import KINDS
 from trainjob.kinds.text_network import Encoder
 from trainjob.schema.expressions import Expression, escaped, given, value, value_or_default
 from trainjob.schema.rules import FieldRule
-
-if TYPE_CHECKING:
-    from trainjob.api.trainjob import TrainJobSpec
 
 LOSSES = ("validation_loss", "train_loss")
 _TUNED_PARTS: dict[OptionalPart, list[str]] = {}
@@ -62,13 +59,13 @@ def _candidates(path: str, otherwise: str) -> str:
     return f"(!{_is_parameter(path)} ? {otherwise} : {lists})"
 
 
-def _wrong_batch_sizes(spec: "TrainJobSpec") -> list[int]:
+def _wrong_batch_sizes(spec: Any) -> list[int]:
     if spec.tuning is None:
         return []
     return [size for size in candidates(spec.tuning, BATCH_SIZE, 0) if size % spec.workers.count]
 
 
-def _wrong_widths(spec: "TrainJobSpec") -> list[tuple[int, int]]:
+def _wrong_widths(spec: Any) -> list[tuple[int, int]]:
     """Width and heads."""
     encoder = spec.model.text_classifier.encoder if spec.model.text_classifier is not None else None
     if spec.tuning is None or encoder is None:
