@@ -16,11 +16,11 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Examples
 from trainjob.data.batches.loaders import InMemoryBatches, Shard
 from trainjob.evaluation import Scores
-from trainjob.kinds.causal_lm.network import CausalLM
+from trainjob.kinds.causal_lm.network import CausalLMModule
 from trainjob.kinds.causal_lm.packing import START, document_starts, next_tokens, unpacked
 from trainjob.kinds.targets.next_token import NextToken
 from trainjob.kinds.targets.one_class import OneClass
-from trainjob.kinds.text_classifier.network import TextClassifier
+from trainjob.kinds.text_classifier.network import TextModule
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
@@ -156,7 +156,7 @@ class Case:
             return BertForSequenceClassification(BertConfig(**(options | {"num_labels": len(CLASSES)})))
 
     def module(self) -> Any:
-        module = CausalLM(self.network()) if self.is_language else TextClassifier(self.network())
+        module = CausalLMModule(self.network()) if self.is_language else TextModule(self.network())
         if self.device.type == "cuda" and not self.training.keys() & {"sharding", "activationCheckpointing"}:
             module.round_weights()
         return module

@@ -22,7 +22,7 @@ from trainjob.data.first_pass import survey
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.launch.ray_cluster import seconds_between_polls
-from trainjob.progress.channel import Receiver, Sender
+from trainjob.progress.channel import ProgressReceiver, Sender
 from trainjob.runs.checkpoints import MANIFEST, CheckpointStore, Manifest, checkpoint_name
 from trainjob.runs.files import ATTEMPTS, CHECKPOINTS
 from trainjob.runs.history import History
@@ -87,7 +87,7 @@ def listing(workers: int, kept: int, folder: Path) -> str:
 def reporting(workers: int, messages: int = 20) -> str:
     """All workers report to one driver at once; in a real run, only rank 0 does."""
     seen = threading.Semaphore(0)
-    with Receiver(lambda _: seen.release()) as receiver:
+    with ProgressReceiver(lambda _: seen.release()) as receiver:
         since = time.perf_counter()
         cpu = time.process_time()
 

@@ -25,7 +25,7 @@ from trainjob.data.batches.loaders import collate
 from trainjob.data.read.rows import row_number
 from trainjob.evaluation import LanguageScores
 from trainjob.generator import TextGenerator
-from trainjob.kinds.causal_lm.network import CausalLM
+from trainjob.kinds.causal_lm.network import CausalLMModule
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.kinds.targets.next_token_objective import NextTokenObjective
 from trainjob.models.scoring import tally_batches
@@ -86,7 +86,7 @@ def texts_of(file: Path, tokens: TokensInput) -> list[Text]:
     return found
 
 
-def network_perplexity(model: CausalLM, preprocessor: Preprocessor, file: Path) -> tuple[float, int]:
+def network_perplexity(model: CausalLMModule, preprocessor: Preprocessor, file: Path) -> tuple[float, int]:
     """Perplexity of the sentences in `file`, and their number of tokens."""
     rows = pyarrow.csv.read_csv(file, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
     packed = Examples.from_table(pa.table({"values": preprocessor.input.transform(rows, row_number)}))
@@ -113,7 +113,7 @@ def measure(run: str) -> None:
     trained, scored = network_perplexity(model, preprocessor, DATA / "test.csv")
     assert scored == tokens, "both are asked about the same tokens"
     torch.manual_seed(0)
-    anew = CausalLM(type(model.network)(model.network.config)).eval()
+    anew = CausalLMModule(type(model.network)(model.network.config)).eval()
     untrained, _ = network_perplexity(anew, preprocessor, DATA / "test.csv")
     print(f"| perplexity of {tokens:,} tokens | | beside the trained network |\n|---|---|---|")
     names = f"best n-gram model (order {order})", "network, untrained", "network, trained"

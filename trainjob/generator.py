@@ -12,7 +12,7 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.kinds.causal_lm.generation import special_tokens_only, stop_token_ids
-from trainjob.kinds.causal_lm.network import CausalLM
+from trainjob.kinds.causal_lm.network import CausalLMModule
 from trainjob.kinds.causal_lm.row_layout import Prompt
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import load_language_model
@@ -52,7 +52,7 @@ class TextGenerator:
     >>> generator.generate(["Once upon a time"], max_new_tokens=20)
     """
 
-    def __init__(self, model: CausalLM, preprocessor: Preprocessor) -> None:
+    def __init__(self, model: CausalLMModule, preprocessor: Preprocessor) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model, self.preprocessor = model.to(self.device).eval(), preprocessor
         self.tokens = cast("TokensInput", preprocessor.input)

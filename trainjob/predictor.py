@@ -26,7 +26,7 @@ WINDOW_BYTES = 256 * 2**20
 """The most rows, and about the most bytes, that are prepared and sorted by length at a time."""
 
 _Sliceable = Sequence[Any] | np.ndarray | pa.Table
-Rows = _Sliceable | Iterable[Any]
+RowsLike = _Sliceable | Iterable[Any]
 """Texts, mappings from column to value, or a table with the run's text columns: lists, iterators, and columns or
 tables of pyarrow, pandas or whatever else speaks Arrow. For images: paths or URIs, PIL images, uint8 arrays [H, W] or
 [H, W, channels], or one array of them."""
@@ -60,19 +60,19 @@ class Predictor:
         """Class names in the order of the probabilities; empty for a model that predicts no classes."""
         return self.preprocessor.target.classes
 
-    def predict(self, rows: Rows, batch_size: int = 64) -> list[Any]:
+    def predict(self, rows: RowsLike, batch_size: int = 64) -> list[Any]:
         """The prediction for each row: of a classifier, the most probable class; of a regressor, a number, or a dict of
         them by column."""
         return self.answers(rows, batch_size)[PREDICTION].to_pylist()
 
-    def answers(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> pa.Table:
+    def answers(self, rows: RowsLike, batch_size: int = 64, where: Callable[[int], str] = row_number) -> pa.Table:
         """The answer to each row, in the columns that `trainjob predict` writes, several numbers as
         one object; `where` names a row in errors."""
         answers = self.preprocessor.target.answer(self.outputs(rows, batch_size, where), self.model)
         assert answers is not None, "load_model has refused a model without answers"
         return answers
 
-    def predict_proba(self, rows: Rows, batch_size: int = 64) -> np.ndarray:
+    def predict_proba(self, rows: RowsLike, batch_size: int = 64) -> np.ndarray:
         """The probability of each class for each row, float32 [n, C]; after a binary cross-entropy loss they are
         those of C independent decisions and need not sum to 1. Raises UserError for a model without classes."""
         if not self.classes:
@@ -81,7 +81,7 @@ class Predictor:
             )
         return probabilities_of(self.answers(rows, batch_size), self.classes)
 
-    def outputs(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> torch.Tensor:
+    def outputs(self, rows: RowsLike, batch_size: int = 64, where: Callable[[int], str] = row_number) -> torch.Tensor:
         """The network's outputs for each row, such as logits, float32 [n, width of the target] on the CPU; `where`
         names a row in errors; float64 of trees.
 

@@ -16,13 +16,13 @@ from trainjob_operator.names import (
     owner_reference,
     ray_job_name,
 )
-from trainjob_operator.settings import Network
+from trainjob_operator.settings import NetworkSettings
 
 DASHBOARD = 8265
 """The port of Ray's dashboard, where KubeRay polls the job and deploys Serve applications."""
 
 
-def authentication(network: Network) -> KubernetesObject:
+def authentication(network: NetworkSettings) -> KubernetesObject:
     """Fields of a RayCluster that turn on token authentication, if the settings ask for it."""
     return {"authOptions": {"mode": "token"}} if network.ray_tokens else {}
 
@@ -32,7 +32,7 @@ def policy_name(job: TrainJob) -> str:
     return f"trainjob-{job.metadata.uid}"
 
 
-def network_policy(job: TrainJob, network: Network) -> KubernetesObject:
+def network_policy(job: TrainJob, network: NetworkSettings) -> KubernetesObject:
     """A NetworkPolicy by which only the job's own pods reach each other, and KubeRay the dashboard. It is deleted with
     the TrainJob."""
     job_label = {UID_LABEL: job.metadata.uid}
@@ -46,16 +46,16 @@ def network_policy(job: TrainJob, network: Network) -> KubernetesObject:
     return _policy(metadata, job_label, network)
 
 
-def recorded_network(policy: Mapping[str, Any] | None) -> Network | None:
+def recorded_network(policy: Mapping[str, Any] | None) -> NetworkSettings | None:
     """The settings that a NetworkPolicy was rendered with, from its annotation."""
     written = (policy or {}).get("metadata", {}).get("annotations", {}).get(NETWORK_ANNOTATION, "")
     try:
-        return Network.model_validate_json(written, by_alias=True, by_name=False)
+        return NetworkSettings.model_validate_json(written, by_alias=True, by_name=False)
     except ValidationError:
         return None
 
 
-def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObject:
+def serving_policy(job: TrainJob, network: NetworkSettings, port: int) -> KubernetesObject:
     """The same policy for the pods of the job's RayService, whose serving port is open to everyone."""
     name = ray_job_name(job.metadata.name)
     metadata = {"name": name, "annotations": {NAME_ANNOTATION: job.metadata.name}}
@@ -66,7 +66,7 @@ def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObje
     return policy
 
 
-def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: Network) -> KubernetesObject:
+def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: NetworkSettings) -> KubernetesObject:
     """A NetworkPolicy for the pods with these labels."""
     same_pods = {"matchLabels": labels}
     its_namespace = {"matchLabels": {"kubernetes.io/metadata.name": network.kuberay_namespace}}
@@ -89,6 +89,6 @@ def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: Netwo
     }
 
 
-def _recorded(network: Network) -> str:
+def _recorded(network: NetworkSettings) -> str:
     """The settings that `recorded_network` reads."""
     return network.model_dump_json(by_alias=True, include={"kuberay_namespace", "kuberay_labels"})

@@ -9,7 +9,7 @@ from trainjob.api.names import UID_LABEL
 from trainjob.api.resources import EVENTS, PODS, Resource
 from trainjob_operator.api import WORKLOADS, Api, ApiError
 from trainjob_operator.names import QUEUE_LABEL
-from trainjob_operator.refusals import Source, event_source, event_sources
+from trainjob_operator.refusals import EventSource, event_source, event_sources
 from trainjob_operator.status import is_starting
 from trainjob_operator.verdict import Observed
 
@@ -52,7 +52,7 @@ class _Reader:
             return await self._api.list(resource, self._namespace, **selectors)
         return []
 
-    async def events(self, sources: Set[Source]) -> Sequence[KubernetesObject]:
+    async def events(self, sources: Set[EventSource]) -> Sequence[KubernetesObject]:
         """Warnings about these objects, filtered page by page, as a namespace may have any number of Events."""
         with self._recording_failures(EVENTS):
             pages = self._api.pages(EVENTS, self._namespace, PAGE_OF_EVENTS, fieldSelector=WARNINGS)

@@ -14,11 +14,11 @@ SILENCE_LIMIT = timedelta(seconds=30)
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
-Source = tuple[str, str]
+EventSource = tuple[str, str]
 """Kind and name of the object that an Event is about."""
 
 
-def event_sources(ray_job: Object, pods: Sequence[Object]) -> dict[Source, Sequence[str]]:
+def event_sources(ray_job: Object, pods: Sequence[Object]) -> dict[EventSource, Sequence[str]]:
     """Objects whose Events may explain why the job's next object does not exist yet, each with prefixes of the relevant
     reasons. Empty if nothing is being created. Events of earlier steps are irrelevant."""
     name, ray_status = ray_job["metadata"]["name"], ray_job.get("status", {})
@@ -47,7 +47,7 @@ def refusals(ray_job: Object, pods: Sequence[Object], events: Iterable[Object]) 
     show yet; such an "already exists" is not a refusal.
     """
     sources, started = event_sources(ray_job, pods), _attempt_start(ray_job) or _NEVER
-    latest: dict[Source, Object] = {}
+    latest: dict[EventSource, Object] = {}
     for event in sorted(events, key=_last_seen):
         source, message = event_source(event), event.get("message", "")
         is_relevant = event.get("reason", "").startswith(tuple(sources.get(source, ())))
@@ -74,7 +74,7 @@ def _attempt_start(ray_job: Object) -> datetime | None:
     return parse_time(ray_job.get("status", {}).get("startTime"))
 
 
-def event_source(event: Object) -> Source:
+def event_source(event: Object) -> EventSource:
     involved = event["involvedObject"]
     return involved.get("kind", ""), involved.get("name", "")
 

@@ -179,7 +179,7 @@ class Defaults(StrictModel):
         return self
 
 
-class Network(StrictModel):
+class NetworkSettings(StrictModel):
     """Access to the Ray processes of a job, which execute any code they receive."""
 
     ray_tokens: bool = True
@@ -231,7 +231,7 @@ class Settings(StrictModel):
     """Defaults for TrainJobs."""
     unrestricted_namespaces: list[ResourceName] = []
     """Namespaces whose TrainJobs may exceed Pod Security's level `restricted`."""
-    network: Network = Network()
+    network: NetworkSettings = NetworkSettings()
     """Access to the Ray processes of a job."""
     notify: NotifySettings = NotifySettings()
     """Notifications about TrainJobs (`spec.notify`)."""

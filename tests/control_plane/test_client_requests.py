@@ -13,7 +13,7 @@ import pytest
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, document, eventually
 from trainjob.cluster import client as cluster_client
-from trainjob.cluster.client import Client
+from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.kubeconfig import connect
 
 CLIENTS = 8
@@ -21,12 +21,12 @@ CODE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "
 
 
 @pytest.fixture
-def client(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Client:
+def client(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> ClusterClient:
     monkeypatch.setenv("KUBECONFIG", str(jobs.cluster.kubeconfig))
-    return Client(connect(namespace=jobs.namespace))
+    return ClusterClient(connect(namespace=jobs.namespace))
 
 
-def test_of_submissions_at_once_one_has_created_the_job(client: Client):
+def test_of_submissions_at_once_one_has_created_the_job(client: ClusterClient):
     barrier = threading.Barrier(CLIENTS)
 
     def submit(_: int) -> str:
@@ -39,7 +39,7 @@ def test_of_submissions_at_once_one_has_created_the_job(client: Client):
 
 
 def test_what_another_has_created_in_the_meantime_is_not_said_to_be_created(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: ClusterClient, monkeypatch: pytest.MonkeyPatch
 ):
     """It is applied by somebody else just after this client has looked."""
     request, apply = client.connection.request, client.connection.apply
@@ -51,7 +51,7 @@ def test_what_another_has_created_in_the_meantime_is_not_said_to_be_created(
 
 
 def test_the_user_is_told_of_an_api_server_that_hangs(
-    client: Client, jobs: Jobs, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+    client: ClusterClient, jobs: Jobs, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ):
     """Its connections stay open. Before, watches end and go on without a word."""
     monkeypatch.setattr(cluster_client, "WATCH_SECONDS", 1)

@@ -61,7 +61,7 @@ class Cleaning(StrictModel):
 
 
 ColumnType = Literal["number", "category", "date", "flag", "text", "ignore"]
-Columns = UniqueList[Annotated[str, Field(min_length=1)]]
+ColumnNames = UniqueList[Annotated[str, Field(min_length=1)]]
 
 
 class Dataset(RuledModel):
@@ -76,11 +76,11 @@ class Dataset(RuledModel):
     """The test set, scored once at the end with the best checkpoint."""
     unlabelled: Source | None = None
     """Additional training rows, labeled only by the teacher of `training.distillation`."""
-    text: Columns | None = None
+    text: ColumnNames | None = None
     """Columns with the text, joined by a space; for text classifiers and language models."""
-    text_pair: Columns | None = None
+    text_pair: ColumnNames | None = None
     """Columns with a second text, such as an answer or a hypothesis; the model reads both texts of a row as a pair."""
-    text_negative: Columns | None = None
+    text_negative: ColumnNames | None = None
     """Columns with a third text, which is similar to the first but does not belong to it: a hard negative, for text
     embedders."""
     prompt: Annotated[str, Field(min_length=1)] | None = None
@@ -93,7 +93,7 @@ class Dataset(RuledModel):
     image: Annotated[str, Field(min_length=1)] | None = None
     """Column of a table with images, or with their paths relative to the table's folder; for image classifiers.
     Detected by default."""
-    features: Columns | None = None
+    features: ColumnNames | None = None
     """Columns that a model of tables reads; all but the label by default."""
     columns: dict[str, ColumnType] | None = None
     """Types of columns that a model of tables reads, by name; the others' are found in the training rows. number, date
@@ -102,7 +102,7 @@ class Dataset(RuledModel):
     label: Annotated[str, Field(min_length=1)] | None = None
     """Column with the label; detected by default for images in a table. For folders of images, the labels are the
     folder names; for IDX files, the IDX labels."""
-    labels: Columns | None = None
+    labels: ColumnNames | None = None
     """Several labels a row, in place of `label`: a column for each. For text and image classifiers, columns of 0 and 1;
     cells of `label` may also list labels. For regressors, columns of numbers."""
     cleaning: Cleaning = Cleaning()

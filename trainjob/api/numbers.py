@@ -40,7 +40,7 @@ def from_json(value: Any) -> Any:
     return float(value) if isinstance(value, str) and value in _NOT_FINITE else value
 
 
-Number = Annotated[
+ReportedNumber = Annotated[
     int | Annotated[float, AllowInfNan(True)],
     PlainSerializer(to_json, when_used="json"),
     WithJsonSchema({"type": "number"}),

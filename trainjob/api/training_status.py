@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from trainjob.api.numbers import Number
+from trainjob.api.numbers import ReportedNumber
 from trainjob.schema.base import StrictModel
 
 Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
@@ -76,7 +76,7 @@ class TuningStatus(StrictModel):
     """The best trial so far."""
 
 
-class Phase(StrictModel):
+class TrainingPhase(StrictModel):
     """Long-running work other than training steps."""
 
     name: str = ""
@@ -122,7 +122,7 @@ class TrainingStatus(StrictModel):
     """Progress of the whole run in percent, including validation and evaluation, if known; 100 at the end."""
     eta: float | None = None
     """Remaining seconds, if known: of the current phase, or else of training."""
-    phase: Phase | None = None
+    phase: TrainingPhase | None = None
     """Current work, other than training steps, that takes longer than a few seconds."""
     workers: int | None = None
     """Current number of workers; for an elastic job, between `spec.workers.minimum` and `count`."""
@@ -136,7 +136,7 @@ class TrainingStatus(StrictModel):
     """Recent training loss over all workers."""
     learning_rate: float | None = None
     """Current learning rate."""
-    metrics: dict[str, Number] = {}
+    metrics: dict[str, ReportedNumber] = {}
     """Metrics of the last completed epoch."""
     is_best: bool = False
     """Whether these metrics are the best so far, by `checkpoints.metric`."""

@@ -10,7 +10,7 @@ import numpy as np
 from trainjob.baselines.table_features import LinearFeatures
 from trainjob.data import Preprocessor
 from trainjob.models.linear import save_linear
-from trainjob.models.tfidf import Tfidf
+from trainjob.models.tfidf import TfidfFeatures
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Features:
 
 def tfidf(texts: Any) -> Features:
     """Raises ValueError where the texts have no words."""
-    found = Tfidf.fitted(texts)
+    found = TfidfFeatures.fitted(texts)
     return Features(found.transform(texts), found.transform, found.save)
 
 

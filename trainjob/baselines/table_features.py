@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.models.linear import Arrays, clipped, texts_of
-from trainjob.models.tfidf import Tfidf
+from trainjob.models.tfidf import TfidfFeatures
 
 
 def categorical(table: Any) -> list[int]:
@@ -37,7 +37,7 @@ class LinearFeatures:
         )
         self._transformer.fit(clipped(table))
         texts = texts_of(table)
-        self.tfidf = Tfidf.fitted(texts) if texts is not None else None
+        self.tfidf = TfidfFeatures.fitted(texts) if texts is not None else None
         """TF-IDF weights of the texts, if the table has some."""
 
     def transform(self, table: Any) -> Any:

@@ -7,7 +7,7 @@ import typer
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
-    from trainjob.cluster.client import Client
+    from trainjob.cluster.client import ClusterClient
 
 _COMPLETION_SECONDS = 3.0
 
@@ -63,13 +63,13 @@ def repeated(context: str | None, namespace: str | None) -> str:
     return "".join(f" {option} {value}" for option, value in (("--context", context), ("-n", namespace)) if value)
 
 
-def open_client(context: str | None, namespace: str | None) -> "Client":
+def open_client(context: str | None, namespace: str | None) -> "ClusterClient":
     """A client of the cluster that kubectl would use. Raises ClusterError."""
     try:
-        from trainjob.cluster.client import Client
+        from trainjob.cluster.client import ClusterClient
         from trainjob.cluster.kubeconfig import connect
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("kubernetes"):
             raise
         raise UserError("commands on a cluster need one more package: pip install 'trainjob[cluster]'") from None
-    return Client(connect(context, namespace))
+    return ClusterClient(connect(context, namespace))

@@ -16,8 +16,8 @@ from trainjob.errors import UserError
 
 if TYPE_CHECKING:
     from trainjob.api.cluster import KubernetesObject
-    from trainjob.cluster import Job
-    from trainjob.cluster.client import Client
+    from trainjob.cluster import ClusterJob
+    from trainjob.cluster.client import ClusterClient
 
 _PAUSE_SECONDS = 2.0
 
@@ -69,7 +69,7 @@ def _has_screen() -> bool:
     return sys.platform != "linux" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
 
 
-def _wait_for_end(client: "Client", job: "Job", head: "KubernetesObject", options: str) -> None:
+def _wait_for_end(client: "ClusterClient", job: "ClusterJob", head: "KubernetesObject", options: str) -> None:
     """Raises ClusterError once the head is gone."""
     from trainjob.cluster import ClusterError
     from trainjob.cluster.head import is_up

@@ -14,8 +14,8 @@ from trainjob.errors import notify
 
 if TYPE_CHECKING:
     from trainjob.api.trainjob_status import TrainJobStatus
-    from trainjob.cluster.client import Client
-    from trainjob.cluster.job import Event, Job
+    from trainjob.cluster.client import ClusterClient
+    from trainjob.cluster.job import ClusterJob, Event
 
 _LABEL = 12
 """Width of the labels."""
@@ -40,7 +40,7 @@ def describe(name: JobOrRun, context: Context = None, namespace: Namespace = Non
     say("\n".join(description(job, _events(client, job), console().width, datetime.now(UTC), options)))
 
 
-def _events(client: "Client", job: "Job") -> "list[Event]":
+def _events(client: "ClusterClient", job: "ClusterJob") -> "list[Event]":
     """The job's Events; none where the user may not list them, which a note says."""
     from trainjob.cluster.errors import NotPermitted
 
@@ -51,7 +51,9 @@ def _events(client: "Client", job: "Job") -> "list[Event]":
         return []
 
 
-def description(job: "Job", events: "Sequence[Event]", width: int, now: datetime, options: str = "") -> list[str]:
+def description(
+    job: "ClusterJob", events: "Sequence[Event]", width: int, now: datetime, options: str = ""
+) -> list[str]:
     """A job in lines of at most `width` columns, unless a word is longer; the suggested commands get `options`, which
     name the cluster and namespace."""
     from trainjob.cluster.advice import causes, next_steps
@@ -72,7 +74,7 @@ def description(job: "Job", events: "Sequence[Event]", width: int, now: datetime
     return [*lines, "", "Next", *(f"  {step}" for step in next_steps(job, options))]
 
 
-def run_description(run: "Job", width: int) -> list[str]:
+def run_description(run: "ClusterJob", width: int) -> list[str]:
     """A run in lines of at most `width` columns, unless a word is longer."""
     states = {"Succeeded": "finished", "Running": "running on this machine", "Failed": "failed"}
     state = states.get(run.status.phase or "", "not finished; no process of this machine is running it")
@@ -105,7 +107,7 @@ def event_lines(events: "Iterable[Event]", width: int) -> list[str]:
     return lines
 
 
-def _facts(job: "Job", now: datetime) -> Iterator[tuple[str, str]]:
+def _facts(job: "ClusterJob", now: datetime) -> Iterator[tuple[str, str]]:
     from trainjob.cli.job_table import age
 
     status = job.status
@@ -131,7 +133,7 @@ def _facts(job: "Job", now: datetime) -> Iterator[tuple[str, str]]:
         yield "Unreadable", problem
 
 
-def _phase(job: "Job") -> str:
+def _phase(job: "ClusterJob") -> str:
     status = job.status
     if status.phase is None:
         return f"none yet: {job.message}"
@@ -149,7 +151,7 @@ def _duration(status: "TrainJobStatus") -> str:
     return f"; took {duration((status.completion_time - status.start_time).total_seconds())}"
 
 
-def _training(job: "Job") -> Iterator[tuple[str, str]]:
+def _training(job: "ClusterJob") -> Iterator[tuple[str, str]]:
     from trainjob.cli.progress import first_of, position, reported, speed, stage_text
     from trainjob.formatting import done, score
 

@@ -6,7 +6,7 @@ import typer
 
 from trainjob.cli.cluster_options import Context, Namespace
 from trainjob.cli.named_run import RunName, named_run
-from trainjob.cli.options import Variant
+from trainjob.cli.options import VariantOption
 from trainjob.cli.output import console, printable_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def evaluate(
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, confusion matrix included.")] = False,
-    variant: Variant = None,
+    variant: VariantOption = None,
     context: Context = None,
     namespace: Namespace = None,
 ) -> None:

@@ -14,7 +14,7 @@ from trainjob.formatting import done, score
 if TYPE_CHECKING:
     from trainjob.cli.cluster_options import Format
     from trainjob.cluster.client import Change
-    from trainjob.cluster.job import Job
+    from trainjob.cluster.job import ClusterJob
 
 GAP = 3
 UNKNOWN = "<none>"
@@ -31,7 +31,7 @@ class JobTable:
         self._omits_empty = omits_empty
         self._widths: list[int] | None = None
 
-    def print(self, jobs: Sequence["Job"]) -> None:
+    def print(self, jobs: Sequence["ClusterJob"]) -> None:
         now = datetime.now(UTC)
         rows = [self._cells(job, now) for job in jobs]
         if self._widths is None:
@@ -49,7 +49,7 @@ class JobTable:
         more = ["METRIC", "TRIALS", "MESSAGE"] if self._is_wide else []
         return [*first, "NAME", "PHASE", "REASON", "PERCENT", "ETA", "WORKERS", "ATTEMPT", "AGE", *more]
 
-    def _cells(self, job: "Job", now: datetime) -> list[str]:
+    def _cells(self, job: "ClusterJob", now: datetime) -> list[str]:
         status, training = job.status, job.status.training
         workers, attempt = status.workers, status.attempt
         first = [job.namespace] if self._has_namespaces else []
@@ -70,7 +70,7 @@ class JobTable:
         return [printable(cell) for cell in cells]
 
 
-def best_metric(job: "Job") -> str:
+def best_metric(job: "ClusterJob") -> str:
     """The best checkpoint's metric, with its name."""
     best = job.status.training.best_checkpoint if job.status.training is not None else None
     return f"{best.metric} {score(best.value)}" if best is not None and best.metric and best.value is not None else ""
@@ -98,7 +98,7 @@ def print_changes(
                 sys.stdout.flush()
 
 
-def print_documents(jobs: Iterable["Job"], output: "Format", is_list: bool) -> None:
+def print_documents(jobs: Iterable["ClusterJob"], output: "Format", is_list: bool) -> None:
     """Prints the jobs as YAML or JSON without `managedFields`, or their names alone."""
     found = list(jobs)
     if output == "name":

@@ -16,8 +16,8 @@ from trainjob.client.folders import job_folder, open_folder
 from trainjob.errors import StorageError, UserError, listed
 
 if TYPE_CHECKING:
-    from trainjob.cluster import Job
-    from trainjob.cluster.client import Client
+    from trainjob.cluster import ClusterJob
+    from trainjob.cluster.client import ClusterClient
     from trainjob.runs.logs import RankLog
     from trainjob.storage import Folder
     from trainjob.worker.log_capture import LineReader
@@ -89,7 +89,7 @@ def logs(
         ) from None
 
 
-def _end_of(client: "Client", job: "Job") -> Callable[[], bool]:
+def _end_of(client: "ClusterClient", job: "ClusterJob") -> Callable[[], bool]:
     """A function that tells whether the job has ended."""
     from trainjob.cluster.outage import PASSING, Outage
 
@@ -107,7 +107,7 @@ def _end_of(client: "Client", job: "Job") -> Callable[[], bool]:
     return has_ended
 
 
-def _show_driver(client: "Client", job: "Job", follow: bool, since: int | None, show: Show) -> bool:
+def _show_driver(client: "ClusterClient", job: "ClusterJob", follow: bool, since: int | None, show: Show) -> bool:
     """Shows the driver's log. Returns whether there is one."""
     from trainjob.cluster.driver_log import driver_lines
 

@@ -9,7 +9,7 @@ TrainJobFile = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="YAML file with one TrainJob; - is standard input.", show_default=False),
 ]
-Variant = Annotated[
+VariantOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",

@@ -9,7 +9,7 @@ import typer
 from trainjob.cli.cluster_options import Context, Namespace
 from trainjob.cli.continuations import continue_texts
 from trainjob.cli.named_run import RunName, named_run
-from trainjob.cli.options import Variant
+from trainjob.cli.options import VariantOption
 from trainjob.cli.predicted_rows import classify
 from trainjob.cli.predicted_tables import check_output
 from trainjob.errors import UserError
@@ -42,7 +42,7 @@ def predict(
             help="Ask the language model of spec.baselines where the model's prediction is less probable than this.",
         ),
     ] = None,
-    variant: Variant = None,
+    variant: VariantOption = None,
     max_new_tokens: Annotated[
         int | None,
         typer.Option(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from trainjob.api.training_status import Phase, TrainingStatus
+from trainjob.api.training_status import TrainingPhase, TrainingStatus
 from trainjob.cli.output import console as new_console
 from trainjob.cli.output import printable
 from trainjob.doing import BYTES
@@ -144,7 +144,7 @@ def is_placed(status: TrainingStatus) -> bool:
     return status.phase is not None or _trains(status)
 
 
-def measured_phase(status: TrainingStatus) -> Phase | None:
+def measured_phase(status: TrainingStatus) -> TrainingPhase | None:
     """The phase to show instead of steps. During training, a phase in seconds is shown beside the steps: None."""
     phase = status.phase
     return None if phase is not None and phase.unit == SECONDS and _trains(status) else phase
@@ -154,7 +154,7 @@ def _trains(status: TrainingStatus) -> bool:
     return status.stage == "Training" and status.step > 0
 
 
-def _phase_position(status: TrainingStatus, phase: Phase) -> list[str]:
+def _phase_position(status: TrainingStatus, phase: TrainingPhase) -> list[str]:
     if phase.unit == SECONDS:
         return [f"{phase.name}, {clock(phase.done)}"]
     facts = [f"{phase.name} {_amount(phase)}"]
@@ -207,7 +207,7 @@ def clock(seconds: float) -> str:
     return f"{before}{timedelta(seconds=rest)}"
 
 
-def _amount(phase: Phase) -> str:
+def _amount(phase: TrainingPhase) -> str:
     if phase.unit == BYTES:
         return f"{phase.done / 1e6:,.1f}" + (f"/{phase.total / 1e6:,.1f} MB" if phase.total else " MB")
     return f"{_of(phase.done, phase.total)} {phase.unit}".rstrip()

@@ -16,7 +16,7 @@ from trainjob.client.folders import open_folder, started_run
 from trainjob.runs.files import Part
 
 if TYPE_CHECKING:
-    from trainjob.runs.pull import OnProgress
+    from trainjob.runs.pull import OnBytes
 
 
 def pull(
@@ -63,7 +63,7 @@ def pull(
 
 
 @contextmanager
-def _progress_bar(name: str) -> "Generator[OnProgress]":
+def _progress_bar(name: str) -> "Generator[OnBytes]":
     """Shows bytes, rate and remaining time on a terminal."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 

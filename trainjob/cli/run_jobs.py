@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from trainjob.cluster.job import Job
+from trainjob.cluster.job import ClusterJob
 from trainjob.driver.summarize import final_fields, reached
 from trainjob.errors import UserError, notify
 from trainjob.runs.attempts import Attempts, read_attempts
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trainjob.storage import Folder
 
 
-def job_of(run: "Folder", name: str) -> Job:
+def job_of(run: "Folder", name: str) -> ClusterJob:
     """The run called `name`, with a status from its files. Its phase is Succeeded, Running while a process of this
     machine holds its lock, Failed where an error has ended it, or else missing. Raises UserError if the folder is not a
     run's or is damaged."""
@@ -33,7 +33,7 @@ def job_of(run: "Folder", name: str) -> Job:
     metadata = {"name": name, "namespace": "", "uid": "", "creationTimestamp": attempts.started.isoformat()}
     if contents.records or contents.summary is not None:
         status["training"] = training.model_dump(mode="json", by_alias=True)
-    return Job({"metadata": metadata, "spec": {}, "status": status})
+    return ClusterJob({"metadata": metadata, "spec": {}, "status": status})
 
 
 def _unfinished(run: "Folder", attempts: Attempts) -> dict[str, str]:
@@ -45,11 +45,11 @@ def _unfinished(run: "Folder", attempts: Attempts) -> dict[str, str]:
     return {"reason": "Unfinished"}
 
 
-def jobs_in(folder: "Folder", name: str) -> list[Job]:
+def jobs_in(folder: "Folder", name: str) -> list[ClusterJob]:
     """The runs in a folder, or the run in the folder itself. Notifies the user of runs that cannot be read."""
     if folder.exists(TRAINJOB):
         return [job_of(folder, name)]
-    found: list[Job] = []
+    found: list[ClusterJob] = []
     for each in folder.list():
         if not each.startswith(".") and (folder / each).exists(TRAINJOB):
             try:

@@ -16,8 +16,8 @@ from trainjob.client.folders import open_folder
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
-    from trainjob.cluster import Job
-    from trainjob.cluster.client import Client
+    from trainjob.cluster import ClusterJob
+    from trainjob.cluster.client import ClusterClient
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Letters that Kubernetes uses in generated names: no vowels, and no look-alikes."""
@@ -56,14 +56,14 @@ def submit(
     """
     from trainjob.api.manifest import is_train_job, load_manifest
     from trainjob.api.spec_rules import IMMUTABLE
-    from trainjob.cluster import Job, Refused
+    from trainjob.cluster import ClusterJob, Refused
 
     documents = load_manifest(file, overrides)
     client = open_client(context, namespace)
     _check_namespaces(documents, namespace)
     if code is not None:
         _upload_code(code.resolve(), next(filter(is_train_job, documents)))
-    submitted: Job | None = None
+    submitted: ClusterJob | None = None
     for document in documents:
         if is_train_job(document) and name_suffix:
             document["metadata"]["name"] = _with_suffix(document["metadata"]["name"])
@@ -75,7 +75,7 @@ def submit(
             raise Refused(f"{error}; --name-suffix submits it as another TrainJob") from None
         say(f"{applied.name} {applied.outcome}")
         if is_train_job(document):
-            submitted = Job(applied.document)
+            submitted = ClusterJob(applied.document)
     assert submitted is not None, "the file was checked to have a TrainJob"
     if submitted.has_ended:
         again = "--name-suffix trains once more, under a new name"
@@ -116,7 +116,7 @@ def _with_suffix(name: str) -> str:
     return f"{name[: _LONGEST_NAME - _SUFFIX - 1].rstrip('.-')}-{end}"
 
 
-def _follow(client: "Client", job: "Job", options: str) -> None:
+def _follow(client: "ClusterClient", job: "ClusterJob", options: str) -> None:
     """Shows a job's progress until its end. Exits with 1 if the job fails; Ctrl-C leaves the job running."""
     from trainjob.cli.progress import display
 
@@ -142,7 +142,7 @@ def _follow(client: "Client", job: "Job", options: str) -> None:
         raise typer.Exit(1)
 
 
-def _state_words(job: "Job") -> Iterator[str]:
+def _state_words(job: "ClusterJob") -> Iterator[str]:
     """Phase, the reason if it is another word, and the cluster's message."""
     status = job.status
     yield f"{job.name}: {status.phase or 'submitted; the operator has not seen it yet'}"

@@ -9,7 +9,7 @@ from trainjob.cli.output import console, printable, say
 from trainjob.formatting import done
 
 if TYPE_CHECKING:
-    from trainjob.cluster import Job
+    from trainjob.cluster import ClusterJob
 
 _COLUMNS = ("NAMESPACE", "NAME", "STATE", "PERCENT", "ETA", "STEP", "RATE", "WORKERS", "GPUS", "BEST", "UPDATED")
 _LESS_NEEDED = ("UPDATED", "BEST", "GPUS", "WORKERS", "STEP")
@@ -38,7 +38,7 @@ def top(context: Context = None, namespace: Namespace = None, all_namespaces: Al
     from rich.live import Live
     from rich.text import Text
 
-    found: dict[str, Job] = {}
+    found: dict[str, ClusterJob] = {}
 
     def render() -> Text:
         jobs = _unfinished(found.values())
@@ -51,11 +51,11 @@ def top(context: Context = None, namespace: Namespace = None, all_namespaces: Al
             found = kept | {job.uid: job for job in change.jobs}
 
 
-def _unfinished(jobs: "Iterable[Job]") -> "list[Job]":
+def _unfinished(jobs: "Iterable[ClusterJob]") -> "list[ClusterJob]":
     return sorted((job for job in jobs if not job.has_ended), key=lambda job: (job.namespace, job.name))
 
 
-def table(jobs: "Iterable[Job]", has_namespaces: bool, now: datetime, width: int) -> list[str]:
+def table(jobs: "Iterable[ClusterJob]", has_namespaces: bool, now: datetime, width: int) -> list[str]:
     """Headings and a line for each job. If they do not fit into `width`, some columns are left out."""
     rows = [dict(zip(_COLUMNS, _COLUMNS, strict=True)), *(_cells(job, now) for job in jobs)]
     columns = [name for name in _COLUMNS if has_namespaces or name != "NAMESPACE"]
@@ -75,7 +75,7 @@ def table(jobs: "Iterable[Job]", has_namespaces: bool, now: datetime, width: int
     ]
 
 
-def _cells(job: "Job", now: datetime) -> dict[str, str]:
+def _cells(job: "ClusterJob", now: datetime) -> dict[str, str]:
     """The cells by the names of their columns; empty ones may be missing."""
     from trainjob.cli.job_table import age, best_metric
 

@@ -10,9 +10,10 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 from trainjob.client.folders import started_run
-from trainjob.client.job_state import Cluster, JobState, log_lines, pull, submit, until_success
+from trainjob.client.job_state import JobState, log_lines, pull, submit, until_success
 from trainjob.client.live import live_display
 from trainjob.client.runs import OnProgress, Run, TrainJobSource
+from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.kubeconfig import connect
 from trainjob.errors import UserError
 from trainjob.runs.files import Part
@@ -35,7 +36,7 @@ class AsyncClient:
 
     def __init__(self, context: str | None = None, namespace: str | None = None) -> None:
         """Connects as kubectl does: to a context of the kubeconfig, by default the current one."""
-        self._cluster = Cluster(connect(context, namespace))
+        self._cluster = ClusterClient(connect(context, namespace))
 
     @property
     def namespace(self) -> str:
@@ -70,7 +71,7 @@ class AsyncJob(JobState):
 
         Raises JobFailed, JobTimeout after `timeout` seconds, and NoSuchJob if the job is deleted meanwhile.
         """
-        cluster, show = Cluster(self._cluster.connection.another()), live_display()
+        cluster, show = ClusterClient(self._cluster.connection.another()), live_display()
         async with aclosing(_in_thread(cluster, lambda: until_success(cluster, self._job, timeout))) as states:
             async for found in states:
                 self._job = found
@@ -82,7 +83,7 @@ class AsyncJob(JobState):
     async def logs(self, follow: bool = False) -> AsyncGenerator[str]:
         """The lines of the driver's log, with what rank 0 prints. With `follow`, continues until the job ends. Without
         the driver's pod, rank 0's log in the run's folder."""
-        cluster = Cluster(self._cluster.connection.another())
+        cluster = ClusterClient(self._cluster.connection.another())
         async with aclosing(_in_thread(cluster, lambda: log_lines(cluster, self._job, follow))) as lines:
             async for line in lines:
                 yield line
@@ -127,7 +128,7 @@ class AsyncJob(JobState):
         await asyncio.to_thread(self._cluster.delete, self._job)
 
 
-async def _in_thread(cluster: Cluster, begin: Callable[[], Iterator[_Item]]) -> AsyncGenerator[_Item]:
+async def _in_thread(cluster: ClusterClient, begin: Callable[[], Iterator[_Item]]) -> AsyncGenerator[_Item]:
     """Yields the items of an iterator that reads from `cluster`, in a thread that ends with this generator."""
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "trainjob")
     try:

@@ -7,8 +7,8 @@ from trainjob.api.names import run_name
 from trainjob.errors import UserError, notify
 
 if TYPE_CHECKING:
-    from trainjob.cluster import Job
-    from trainjob.cluster.client import Client
+    from trainjob.cluster import ClusterJob
+    from trainjob.cluster.client import ClusterClient
     from trainjob.cluster.volume_reader import VolumeReader
     from trainjob.storage import Folder
 
@@ -28,7 +28,7 @@ def open_folder(uri: str, endpoint: str | None = None) -> "Folder":
     return Folder(uri, None if "AWS_ENDPOINT_URL" in os.environ else endpoint)
 
 
-def job_folder(client: "Client", job: "Job", options: str = "") -> "Folder":
+def job_folder(client: "ClusterClient", job: "ClusterJob", options: str = "") -> "Folder":
     """The folder of a job's run; `options` name the cluster and namespace in commands that errors suggest. A volume is
     read by a pod, which is deleted when this process ends; a notice names the reason if the pod has to wait.
 
@@ -41,7 +41,7 @@ def job_folder(client: "Client", job: "Job", options: str = "") -> "Folder":
     return open_folder(run, storage.endpoint)
 
 
-def started_run(client: "Client", job: "Job", options: str = "") -> "Folder":
+def started_run(client: "ClusterClient", job: "ClusterJob", options: str = "") -> "Folder":
     """The same for a job that has begun to train. Raises UserError if it has not."""
     from trainjob.runs.files import ATTEMPTS
 
@@ -58,7 +58,7 @@ def started_run(client: "Client", job: "Job", options: str = "") -> "Folder":
     return run
 
 
-def _volume_folder(client: "Client", job: "Job") -> "Folder":
+def _volume_folder(client: "ClusterClient", job: "ClusterJob") -> "Folder":
     """The folder, from a pod that is started first unless this process has one."""
     assert job.status.storage is not None
     claim, run = job.status.storage.persistent_volume_claim, run_name(job.name, job.uid)

@@ -9,12 +9,11 @@ from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.client.folders import started_run
 from trainjob.client.live import progress_html
 from trainjob.client.runs import TrainJobSource, as_document
-from trainjob.cluster import Job as ClusterJob
-from trainjob.cluster import JobFailed, JobTimeout
+from trainjob.cluster import ClusterJob, JobFailed, JobTimeout
 from trainjob.runs.files import Part
 
 try:
-    from trainjob.cluster.client import Client as Cluster
+    from trainjob.cluster.client import ClusterClient
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("kubernetes"):
         raise
@@ -24,7 +23,7 @@ except ModuleNotFoundError as error:
 class JobState:
     """A TrainJob on a cluster, as it was when it was last read. A notebook shows it with its progress."""
 
-    def __init__(self, cluster: Cluster, found: ClusterJob) -> None:
+    def __init__(self, cluster: ClusterClient, found: ClusterJob) -> None:
         self._cluster, self._job = cluster, found
 
     def __repr__(self) -> str:
@@ -52,7 +51,7 @@ class JobState:
         return progress_html(title, [self._job.message], self.status.training)
 
 
-def submit(cluster: Cluster, job: TrainJobSource, overrides: Sequence[str]) -> ClusterJob:
+def submit(cluster: ClusterClient, job: TrainJobSource, overrides: Sequence[str]) -> ClusterJob:
     """Checks a TrainJob and applies it, with the other objects of its file. Raises InvalidDocument."""
     from trainjob.api.manifest import is_train_job, load_manifest, manifest_of
 
@@ -65,7 +64,7 @@ def submit(cluster: Cluster, job: TrainJobSource, overrides: Sequence[str]) -> C
     return ClusterJob(submitted)
 
 
-def until_success(cluster: Cluster, job: ClusterJob, timeout: float | None) -> Iterator[ClusterJob]:
+def until_success(cluster: ClusterClient, job: ClusterJob, timeout: float | None) -> Iterator[ClusterJob]:
     """Yields the job, and again whenever it changes, until it has succeeded. Raises JobFailed, JobTimeout after
     `timeout` seconds, and NoSuchJob."""
     last = job
@@ -80,7 +79,7 @@ def until_success(cluster: Cluster, job: ClusterJob, timeout: float | None) -> I
         raise JobTimeout(f"{last.name} has not ended within {timeout:g} s: {state}")
 
 
-def log_lines(cluster: Cluster, job: ClusterJob, follow: bool) -> Iterator[str]:
+def log_lines(cluster: ClusterClient, job: ClusterJob, follow: bool) -> Iterator[str]:
     """The lines of the driver's log or, without the driver's pod, of rank 0's log in the run's folder."""
     from trainjob.cluster.driver_log import driver_lines
     from trainjob.runs.logs import RankLog, attempt_folder, chosen_attempt
@@ -96,7 +95,7 @@ def log_lines(cluster: Cluster, job: ClusterJob, follow: bool) -> Iterator[str]:
 
 
 def pull(
-    cluster: Cluster,
+    cluster: ClusterClient,
     job: ClusterJob,
     folder: str | PathLike[str] | None,
     what: Part,

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainjob.client.folders import started_run
-from trainjob.client.job_state import Cluster, JobState, log_lines, pull, submit, until_success
+from trainjob.client.job_state import JobState, log_lines, pull, submit, until_success
 from trainjob.client.live import live_display
 from trainjob.client.runs import OnProgress, Run, TrainJobSource
+from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.kubeconfig import connect
 from trainjob.runs.files import Part
 
@@ -24,7 +25,7 @@ class Client:
 
     def __init__(self, context: str | None = None, namespace: str | None = None) -> None:
         """Connects as kubectl does: to a context of the kubeconfig, by default the current one."""
-        self._cluster = Cluster(connect(context, namespace))
+        self._cluster = ClusterClient(connect(context, namespace))
 
     @property
     def namespace(self) -> str:

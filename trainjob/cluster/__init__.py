@@ -12,12 +12,12 @@ from trainjob.cluster.errors import (
     NoTrainJobs,
     Refused,
 )
-from trainjob.cluster.job import Job
+from trainjob.cluster.job import ClusterJob
 
 __all__ = [
     "ClusterError",
+    "ClusterJob",
     "ClusterUnreachable",
-    "Job",
     "JobFailed",
     "JobTimeout",
     "NoCluster",

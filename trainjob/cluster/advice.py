@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from trainjob.api.status_reasons import explanation
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob.cluster.job import Job
+from trainjob.cluster.job import ClusterJob
 
 _NOTHING = "nothing"
 
@@ -47,7 +47,7 @@ def _reasons(status: TrainJobStatus) -> Iterator[tuple[str, str]]:
             yield condition.reason, condition.message
 
 
-def next_steps(job: Job, options: str = "") -> list[str]:
+def next_steps(job: ClusterJob, options: str = "") -> list[str]:
     """Commands that are useful in the job's phase; `options` name the cluster and namespace."""
     name = f"{job.name}{options}"
     best = job.status.training.best_checkpoint if job.status.training is not None else None

@@ -21,7 +21,7 @@ from trainjob.cluster.errors import (
     Refused,
     Silent,
 )
-from trainjob.cluster.job import Event, Job
+from trainjob.cluster.job import ClusterJob, Event
 from trainjob.cluster.outage import PASSING, PAUSE_SECONDS, Outage
 from trainjob.cluster.served import resource_of, why_not_served
 
@@ -48,13 +48,13 @@ class Applied(NamedTuple):
 class Change(NamedTuple):
     """Changes of some jobs."""
 
-    jobs: list[Job]
+    jobs: list[ClusterJob]
     """New and changed jobs."""
     gone: Set[str]
     """UIDs of those that were deleted."""
 
 
-class Client:
+class ClusterClient:
     """TrainJobs of one cluster. Methods raise ClusterError."""
 
     def __init__(self, connection: Connection) -> None:
@@ -65,7 +65,7 @@ class Client:
         """The default namespace."""
         return self.connection.namespace
 
-    def jobs(self, namespace: str | None) -> list[Job]:
+    def jobs(self, namespace: str | None) -> list[ClusterJob]:
         """All jobs of a namespace or, for None, of all namespaces, by namespace and name."""
         return self._list(namespace)[0]
 
@@ -76,13 +76,13 @@ class Client:
         )
         return [item["metadata"]["name"] for item in answer.get("items") or ()]
 
-    def job(self, name: str, namespace: str | None = None) -> Job:
+    def job(self, name: str, namespace: str | None = None) -> ClusterJob:
         """The TrainJob `name`. Raises NoSuchJob, which suggests a similar name."""
         namespace = namespace or self.namespace
         if not re.fullmatch(RESOURCE_NAME, name):  # in a path it may stand for something else
             raise NoSuchJob(f"{name!r} cannot be the name of a TrainJob; `trainjob list` shows all{_if_run(name)}")
         try:
-            return Job(self.connection.request("GET", TRAIN_JOBS, namespace, name))
+            return ClusterJob(self.connection.request("GET", TRAIN_JOBS, namespace, name))
         except NotFound as error:
             raise self._not_found(error, name, namespace) from None
 
@@ -110,7 +110,7 @@ class Client:
             )
             try:
                 for kind, document in self._changes(namespace, version, selector, end - time.monotonic()):
-                    job = Job(document)
+                    job = ClusterJob(document)
                     if kind == "DELETED":
                         seen.pop(job.uid, None)
                         yield Change([], {job.uid})
@@ -122,7 +122,7 @@ class Client:
             except ClusterUnreachable:  # as a connection that broke; the next list tells of an outage
                 time.sleep(PAUSE_SECONDS)
 
-    def follow(self, job: Job, seconds: float | None = None) -> Iterator[Job]:
+    def follow(self, job: ClusterJob, seconds: float | None = None) -> Iterator[ClusterJob]:
         """Yields the job, and again whenever it changes, for `seconds` or without end. Raises NoSuchJob once it is
         deleted."""
         for number, change in enumerate(self.watch(job.namespace, job.name, seconds)):
@@ -131,14 +131,14 @@ class Client:
                 raise _deleted(job)
             yield from same
 
-    def latest(self, job: Job) -> Job:
+    def latest(self, job: ClusterJob) -> ClusterJob:
         """The job as it is now. Raises NoSuchJob if it was deleted, even if another job has its name."""
         now = self.job(job.name, job.namespace)
         if now.uid != job.uid:
             raise _deleted(job)
         return now
 
-    def events(self, job: Job) -> list[Event]:
+    def events(self, job: ClusterJob) -> list[Event]:
         """The Events of a job, the oldest first. By default, a cluster keeps them for an hour."""
         selector = f"involvedObject.kind={KIND},involvedObject.name={job.name},involvedObject.uid={job.uid}"
         found = [each for items, _ in self._pages(EVENTS, job.namespace, fieldSelector=selector) for each in items]
@@ -171,17 +171,17 @@ class Client:
         is_same = _desired(before) == _desired(after)
         return Applied(after, name, "unchanged" if is_same else "configured")
 
-    def suspend(self, job: Job, suspend: bool) -> Job:
+    def suspend(self, job: ClusterJob, suspend: bool) -> ClusterJob:
         """Suspends or resumes a job."""
         return self._change(job, suspend=suspend)
 
-    def cancel(self, job: Job) -> Job:
+    def cancel(self, job: ClusterJob) -> ClusterJob:
         """Ends a job for good, after a last checkpoint."""
         return self._change(job, cancel=True)
 
-    def _change(self, job: Job, **spec: Any) -> Job:
+    def _change(self, job: ClusterJob, **spec: Any) -> ClusterJob:
         body = {"metadata": {"uid": job.uid}, "spec": spec}
-        return Job(
+        return ClusterJob(
             self.connection.request(
                 "PATCH",
                 TRAIN_JOBS,
@@ -193,20 +193,22 @@ class Client:
             )
         )
 
-    def delete(self, job: Job) -> None:
+    def delete(self, job: ClusterJob) -> None:
         """Deletes a job with its pods; its storage stays."""
         body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
         with suppress(NotFound):
             self.connection.request("DELETE", TRAIN_JOBS, job.namespace, job.name, body)
 
-    def _list(self, namespace: str | None, timeout: float = TIMEOUT_SECONDS, **query: str) -> tuple[list[Job], str]:
+    def _list(
+        self, namespace: str | None, timeout: float = TIMEOUT_SECONDS, **query: str
+    ) -> tuple[list[ClusterJob], str]:
         """All jobs, and the version of the list, from which a watch continues."""
         try:
             pages = list(self._pages(TRAIN_JOBS, namespace, timeout, **query))
         except NotFound as error:
             raise why_not_served(self.connection, error) from None
         kind = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND}  # which the items of a list lack
-        return [Job(kind | each) for items, _ in pages for each in items], pages[-1][1]
+        return [ClusterJob(kind | each) for items, _ in pages for each in items], pages[-1][1]
 
     def _pages(
         self, resource: Resource, namespace: str | None, timeout: float = TIMEOUT_SECONDS, **query: str
@@ -258,7 +260,7 @@ class Client:
         return NoSuchJob(f"{message}; {advice}")
 
 
-def _deleted(job: Job) -> NoSuchJob:
+def _deleted(job: ClusterJob) -> NoSuchJob:
     return NoSuchJob(f"the TrainJob {job.name} in the namespace {job.namespace} was deleted")
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
 from trainjob.api.resources import PODS
-from trainjob.cluster.client import Client
+from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.connection import TIMEOUT_SECONDS, NotFound
 from trainjob.cluster.errors import ClusterUnreachable, Refused
-from trainjob.cluster.job import Job
+from trainjob.cluster.job import ClusterJob
 from trainjob.cluster.outage import PASSING, PAUSE_SECONDS, Outage
 
 SILENCE_SECONDS = 15.0
@@ -55,7 +55,7 @@ class LogPosition:
 
 
 def driver_lines(
-    client: Client, job: Job, follow: bool, since: int | None, on_wait: Callable[[str], None]
+    client: ClusterClient, job: ClusterJob, follow: bool, since: int | None, on_wait: Callable[[str], None]
 ) -> Iterator[bytes] | None:
     """The lines of the driver's log, or of its last `since` seconds; None if its pod is gone or not created yet. With
     `follow`, continues over all attempts until the job ends, and calls `on_wait` with the reason while it waits."""
@@ -66,8 +66,8 @@ def driver_lines(
 
 
 def _lines(
-    client: Client,
-    job: Job,
+    client: ClusterClient,
+    job: ClusterJob,
     pod: KubernetesObject | None,
     follow: bool,
     since: int | None,
@@ -94,7 +94,7 @@ def _lines(
             outage.end()
 
 
-def _lines_of(client: Client, pod: KubernetesObject, follow: bool, since: int | None) -> Iterator[bytes]:
+def _lines_of(client: ClusterClient, pod: KubernetesObject, follow: bool, since: int | None) -> Iterator[bytes]:
     """Yields one pod's lines, and reconnects if the connection breaks."""
     metadata, position, outage = pod["metadata"], LogPosition(), Outage()
     query = {"container": SUBMITTER_CONTAINER, "timestamps": "true"}
@@ -142,7 +142,7 @@ def split_time(line: bytes) -> tuple[str, bytes] | None:
     return (time_of_line, text) if _TIME.fullmatch(time_of_line) else None
 
 
-def _submitter(client: Client, job: Job) -> KubernetesObject | None:
+def _submitter(client: ClusterClient, job: ClusterJob) -> KubernetesObject | None:
     """The newest pod that hands the entry point to Ray."""
     selector = {"labelSelector": f"{UID_LABEL}={job.uid}", "limit": "500"}
     pods = client.connection.request("GET", PODS, job.namespace, query=selector).get("items") or []
@@ -155,7 +155,7 @@ def _has_started(pod: KubernetesObject) -> bool:
     return pod.get("status", {}).get("phase") not in (None, "Pending")
 
 
-def _runs(client: Client, metadata: dict[str, Any]) -> bool:
+def _runs(client: ClusterClient, metadata: dict[str, Any]) -> bool:
     try:
         pod = client.connection.request("GET", PODS, metadata["namespace"], metadata["name"], timeout=ANSWER_SECONDS)
     except NotFound:

@@ -5,17 +5,17 @@ from base64 import b64decode
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import UID_LABEL
 from trainjob.api.resources import PODS, SECRETS
-from trainjob.cluster.client import Client
+from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.connection import NotFound
 from trainjob.cluster.errors import ClusterError
-from trainjob.cluster.job import Job
+from trainjob.cluster.job import ClusterJob
 
 DASHBOARD_PORT = 8265
 _TOKEN = "RAY_AUTH_TOKEN"
 """Variable of Ray's token, which KubeRay sets from a Secret."""
 
 
-def running_head(client: Client, job: Job, options: str = "") -> KubernetesObject:
+def running_head(client: ClusterClient, job: ClusterJob, options: str = "") -> KubernetesObject:
     """The pod. Raises ClusterError if there is none, with the reason and what to look at instead; `options` name the
     cluster and namespace in the commands that it suggests."""
     name = f"{job.name}{options}"
@@ -40,7 +40,7 @@ def is_running(pod: KubernetesObject) -> bool:
     return "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") == "Running"
 
 
-def is_up(client: Client, head: KubernetesObject) -> bool:
+def is_up(client: ClusterClient, head: KubernetesObject) -> bool:
     """Whether this very pod still runs."""
     metadata = head["metadata"]
     try:
@@ -50,7 +50,7 @@ def is_up(client: Client, head: KubernetesObject) -> bool:
     return now["metadata"]["uid"] == metadata["uid"] and is_running(now)
 
 
-def ray_token(client: Client, head: KubernetesObject) -> str | None:
+def ray_token(client: ClusterClient, head: KubernetesObject) -> str | None:
     """The token that Ray requires in this pod; None if it requires none. Raises ClusterError."""
     for container in head["spec"]["containers"]:
         for variable in container.get("env") or ():

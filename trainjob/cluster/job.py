@@ -11,7 +11,7 @@ from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
 
 
 @dataclass(frozen=True)
-class Job:
+class ClusterJob:
     """A TrainJob. Fields of its status that this version cannot read count as absent."""
 
     document: KubernetesObject

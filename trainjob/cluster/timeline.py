@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from trainjob.api.trainjob_status import FINAL, TrainJobStatus
-from trainjob.cluster.job import Event, Job
+from trainjob.cluster.job import ClusterJob, Event
 
 
-def timeline(job: Job, events: Sequence[Event]) -> list[Event]:
+def timeline(job: ClusterJob, events: Sequence[Event]) -> list[Event]:
     """The job's Events and those that follow from its status, the oldest first."""
     reasons = {event.reason for event in events}
     others = [event for event in _of_status(job.status) if event.reason not in reasons]

@@ -10,12 +10,12 @@ from threading import Lock
 from trainjob.api.cluster import STORAGE_PATH, KubernetesObject
 from trainjob.api.names import GROUP, KIND, VERSION, run_name
 from trainjob.api.resources import RAY_JOBS
-from trainjob.cluster.client import Client
+from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.connection import NotFound
 from trainjob.cluster.errors import ClusterError
 from trainjob.cluster.forwarded import ForwardedPool
 from trainjob.cluster.head import is_up
-from trainjob.cluster.job import Job
+from trainjob.cluster.job import ClusterJob
 from trainjob.cluster.short_lived_pod import FINAL_REASONS, ShortLivedPod
 
 PORT = 8931
@@ -66,7 +66,7 @@ def reader_pod(head: KubernetesObject, folder: str) -> KubernetesObject:
 class VolumeReader:
     """The pod and a pool of connections to it. It starts again if it has ended, and is deleted with this process."""
 
-    def __init__(self, client: Client, job: Job, on_wait: Callable[[str], None]) -> None:
+    def __init__(self, client: ClusterClient, job: ClusterJob, on_wait: Callable[[str], None]) -> None:
         self._client, self._job, self._on_wait = client, job, on_wait
         self._reader: ShortLivedPod | None = None
         self._pod: KubernetesObject | None = None

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
-from trainjob.models import Classifier
+from trainjob.models import TrainableClassifier
 from trainjob.models.classifier import AnsweringClassifier
 from trainjob.models.onnx import FILE, LOGITS, OnnxClassifier, OnnxConfig
 
@@ -27,7 +27,9 @@ _TOKENS = {"input_ids", "attention_mask", "token_type_ids", "text_ids", "text_ma
 """Inputs whose last dimension is the length of texts."""
 
 
-def export(classifier: Classifier[Any], preprocessor: Preprocessor, examples: list[Inputs], folder: Path) -> None:
+def export(
+    classifier: TrainableClassifier[Any], preprocessor: Preprocessor, examples: list[Inputs], folder: Path
+) -> None:
     """Writes the classifier as an ONNX graph into `folder`, with the other files that `load_model` needs. `examples`
     are batches of its inputs, of different sizes.
 
@@ -74,7 +76,7 @@ def largest_difference(one: AnsweringClassifier, other: AnsweringClassifier, exa
     return torch.stack(differences).max().item()
 
 
-def _write_graph(classifier: Classifier[Any], inputs: Inputs, file: Path) -> None:
+def _write_graph(classifier: TrainableClassifier[Any], inputs: Inputs, file: Path) -> None:
     shapes = {
         name: {0: torch.export.Dim.DYNAMIC} | ({each.dim() - 1: torch.export.Dim.DYNAMIC} if name in _TOKENS else {})
         for name, each in inputs.items()
@@ -112,7 +114,7 @@ def _products_of_stacks(graph: Path) -> list[str]:
     return [node.name for node in model.graph.node if node.op_type == "MatMul" and stacks & set(node.input)]
 
 
-def _check_size(classifier: Classifier[Any]) -> None:
+def _check_size(classifier: TrainableClassifier[Any]) -> None:
     size = sum(parameter.numel() * parameter.element_size() for parameter in classifier.parameters())
     if size > LARGEST_BYTES:
         raise UserError(f"the model's weights have {size / 2**30:.1f} GiB; an ONNX file can hold at most 2 GiB")

@@ -10,7 +10,7 @@ from trainjob.data import Fitted, prepare_examples
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
 from trainjob.kinds.targets.class_losses import SampleLosses, sample_losses
-from trainjob.kinds.text_classifier.network import TextClassifier
+from trainjob.kinds.text_classifier.network import TextModule
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import CheckpointStore
@@ -40,7 +40,7 @@ class TrainingRows:
         return scoring_batches(memory_windows(self.examples[name], self.shard.window), self.preprocessor, self.shard)
 
 
-def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows, scratch: Path) -> None:
+def fine_tune(classifier: TextModule, spec: TrainJobSpec, rows: TrainingRows, scratch: Path) -> None:
     """Trains `classifier` for EPOCHS epochs with the run's settings and a learning rate that rises and falls, and
     leaves it with the weights of the better epoch. `scratch` is an empty folder.
 

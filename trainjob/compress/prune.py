@@ -15,7 +15,7 @@ from transformers.modeling_utils import PreTrainedModel
 from trainjob.data.batches.batch import Batch
 from trainjob.errors import UserError
 from trainjob.kinds.targets.class_losses import SampleLosses
-from trainjob.kinds.text_classifier.network import PRUNED, TextClassifier, set_linear
+from trainjob.kinds.text_classifier.network import PRUNED, TextModule, set_linear
 
 _HEADS, _CHANNELS = True, False
 _KINDS = (
@@ -45,7 +45,7 @@ class Block:
     """Values of a unit."""
 
 
-def prune(classifier: TextClassifier, share: float, batches: Iterable[Batch], losses: SampleLosses) -> None:
+def prune(classifier: TextModule, share: float, batches: Iterable[Batch], losses: SampleLosses) -> None:
     """Removes that share of the heads and channels of each layer, but never all. Raises UserError for an architecture
     that is not known."""
     network = classifier.network
@@ -88,7 +88,7 @@ def _prefixes(names: set[str], suffix: str) -> set[str]:
 
 
 def _importances(
-    classifier: TextClassifier, blocks: list[Block], batches: Iterable[Batch], losses: SampleLosses
+    classifier: TextModule, blocks: list[Block], batches: Iterable[Batch], losses: SampleLosses
 ) -> list[torch.Tensor]:
     """The importance of the units of each block, float32 [units]."""
     network = classifier.network

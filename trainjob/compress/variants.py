@@ -38,7 +38,7 @@ from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 if TYPE_CHECKING:
-    from trainjob.kinds.text_classifier.network import TextClassifier
+    from trainjob.kinds.text_classifier.network import TextModule
 
 MAX_ROWS = 10_000
 """Rows that each variant predicts."""
@@ -118,7 +118,7 @@ def _made(job: TrainJob, fitted: Fitted, original: Path, request: VariantRequest
 
 def _pruned(job: TrainJob, fitted: Fitted, original: Path, share: float, scratch: Path, folder: Path) -> Path:
     loaded, preprocessor = load_model(original)
-    classifier = cast("TextClassifier", loaded)  # the only kind that can be pruned
+    classifier = cast("TextModule", loaded)  # the only kind that can be pruned
     rows = TrainingRows(job.spec, fitted)
     batches = islice(rows.training().epoch(0), BATCHES_FOR_IMPORTANCE)
     prune(classifier, share, batches, rows.losses)

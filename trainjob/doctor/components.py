@@ -15,7 +15,7 @@ from trainjob.cluster.connection import Connection, NotFound
 from trainjob.cluster.errors import ClusterError, NotPermitted
 from trainjob.doctor.findings import Finding, ok, unknown, wrong
 from trainjob.doctor.installation import DEPLOYMENTS, Subject
-from trainjob_operator.settings import Network
+from trainjob_operator.settings import NetworkSettings
 
 OLDEST_KUBERNETES = (1, 30)
 OLDEST_KUBERAY = (1, 5, 1)
@@ -116,7 +116,7 @@ def operator(subject: Subject) -> Iterator[Finding]:
 
 def kuberay(subject: Subject) -> Iterator[Finding]:
     name, settings = "KubeRay", subject.installation.settings
-    network = settings.network if settings is not None else Network()
+    network = settings.network if settings is not None else NetworkSettings()
     try:
         served = subject.connection.request("GET", Resource("/apis/ray.io", "v1"), None)["resources"]
     except NotFound:

@@ -2,14 +2,14 @@
 
 from typing import Literal, NamedTuple
 
-State = Literal["ok", "wrong", "unknown"]
+FindingState = Literal["ok", "wrong", "unknown"]
 
 
 class Finding(NamedTuple):
     """The result of a check."""
 
     check: str
-    state: State
+    state: FindingState
     message: str
     remedy: str = ""
     """A command or an action, if there is one."""

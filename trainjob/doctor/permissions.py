@@ -8,10 +8,10 @@ from trainjob.cluster.errors import NotPermitted
 from trainjob.doctor.findings import Finding, ok, unknown, wrong
 from trainjob.doctor.installation import Subject
 
-Rule = tuple[str, str, tuple[str, ...]]
+Permission = tuple[str, str, tuple[str, ...]]
 """API group, resource and verbs."""
 
-USER: list[Rule] = [
+USER: list[Permission] = [
     ("trainjob.dev", "trainjobs", ("get", "list", "watch", "create", "patch", "delete")),
     ("", "pods", ("get", "list")),
     ("", "pods/log", ("get",)),
@@ -24,7 +24,7 @@ USER: list[Rule] = [
 """The permissions that the commands need. `trainjob dashboard` forwards ports and reads a Secret; reading a run on a
 volume forwards ports, starts a pod by a Job, and reads the pod's image from the RayJob."""
 
-OPERATOR: list[Rule] = [
+OPERATOR: list[Permission] = [
     ("trainjob.dev", "trainjobs", ("get", "list", "watch", "delete")),
     ("trainjob.dev", "trainjobs/status", ("patch",)),
     ("trainjob.dev", "trainjobs/finalizers", ("update",)),
@@ -69,7 +69,7 @@ def operator_permissions(subject: Subject) -> Iterator[Finding]:
         yield ok(name, f"the operator may do its work in the namespace {subject.namespace}")
 
 
-def _missing(subject: Subject, rules: list[Rule], user: str | None) -> list[str]:
+def _missing(subject: Subject, rules: list[Permission], user: str | None) -> list[str]:
     """The verbs that `user`, or whoever asks, lacks, by resource."""
     found: list[str] = []
     for group, resource, verbs in rules:

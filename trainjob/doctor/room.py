@@ -34,7 +34,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Pods:
+class PodGroup:
     """Equal pods."""
 
     count: int
@@ -64,9 +64,9 @@ def room_for(connection: Connection, job: TrainJob) -> Room:
         return Room([*findings, wrong("TrainJob", f"{error.reason}: {error}", "")])
     cluster = ray_job["spec"]["rayClusterSpec"]
     [group] = cluster["workerGroupSpecs"]
-    workers = Pods(group["replicas"], group["template"]["spec"])
-    head = Pods(1, cluster["headGroupSpec"]["template"]["spec"])
-    submitter = Pods(1, ray_job["spec"]["submitterPodTemplate"]["spec"])
+    workers = PodGroup(group["replicas"], group["template"]["spec"])
+    head = PodGroup(1, cluster["headGroupSpec"]["template"]["spec"])
+    submitter = PodGroup(1, ray_job["spec"]["submitterPodTemplate"]["spec"])
     memory = None
     try:
         nodes = [node for node in _all(connection, NODES, None) if is_usable(node)]
@@ -101,7 +101,7 @@ def most_pods(free: Mapping[str, float], requests: Mapping[str, float]) -> int:
 
 
 def _nodes(
-    connection: Connection, nodes: Sequence[KubernetesObject], workers: Pods, head: Pods, gpu_resource: str
+    connection: Connection, nodes: Sequence[KubernetesObject], workers: PodGroup, head: PodGroup, gpu_resource: str
 ) -> Iterator[Finding]:
     try:
         live = "status.phase!=Succeeded,status.phase!=Failed"
@@ -145,7 +145,7 @@ def _gpu_memory(nodes: Sequence[KubernetesObject], gpu_resource: str) -> int | N
     return min(found, default=None)
 
 
-def _needs(pods: Sequence[Pods]) -> dict[str, float]:
+def _needs(pods: Sequence[PodGroup]) -> dict[str, float]:
     """The share of a quota that these pods take, by the quota's names."""
     requests, limits = _total(pods, "requests"), _total(pods, "limits")
     return {
@@ -158,7 +158,7 @@ def _needs(pods: Sequence[Pods]) -> dict[str, float]:
     }
 
 
-def _total(pods: Sequence[Pods], kind: str) -> dict[str, float]:
+def _total(pods: Sequence[PodGroup], kind: str) -> dict[str, float]:
     total: dict[str, float] = defaultdict(float)
     for each in pods:
         for name, amount in amounts(each.spec, kind).items():

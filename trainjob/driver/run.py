@@ -22,7 +22,7 @@ from trainjob.evaluation import Scores
 from trainjob.interrupts import in_thread, result_of
 from trainjob.launch.ray_cluster import on_cluster, own_address, set_environment
 from trainjob.launch.worker_errors import failure_of
-from trainjob.progress.channel import Address, Receiver
+from trainjob.progress.channel import Address, ProgressReceiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.attempts import Attempts, keeping_failure
 from trainjob.runs.comparison import Comparison
@@ -167,7 +167,9 @@ def _train(request: RunRequest, folder: Folder, snapshots: Snapshots, split_note
     with (
         keeping_failure(folder),
         tracking(folder, request.job, snapshots.tracked),
-        Receiver(snapshots.add, own_address(), request.on_output, lambda steps: snapshots.trial(steps)) as receiver,
+        ProgressReceiver(
+            snapshots.add, own_address(), request.on_output, lambda steps: snapshots.trial(steps)
+        ) as receiver,
     ):
         attempt = _Attempt(request, folder, attempts, receiver.address, snapshots, split_notes)
         return _train_function(attempt) if is_users_loop else _train_model(attempt)

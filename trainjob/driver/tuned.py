@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from trainjob.api import TrainJob
-from trainjob.api.training_status import Phase, TrainingStatus
+from trainjob.api.training_status import TrainingPhase, TrainingStatus
 from trainjob.api.tuning import set_in, values_of
 from trainjob.data import Fitted
 from trainjob.driver.built_in import BuiltInTraining, Datasets, run_job_on_ray
@@ -20,7 +20,7 @@ from trainjob.errors import Diverged, OutOfMemory, StorageError, TransientError
 from trainjob.interrupts import in_thread, result_of
 from trainjob.launch.ray_cluster import own_address, set_environment, worker_resources
 from trainjob.launch.worker_errors import WorkerError, ran_out_of_memory
-from trainjob.progress.channel import Address, Receiver, Sender
+from trainjob.progress.channel import Address, ProgressReceiver, Sender
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.files import CHECKPOINTS, METRICS, MORE_METRICS, TENSORBOARD
 from trainjob.runs.folder import begin_attempt, to_dict
@@ -74,7 +74,7 @@ def train_tuned(job: TrainJob, training: BuiltInTraining, snapshots: Snapshots) 
         lower_is_better=checkpoints.lower_is_better,
     )
     result_of(in_thread(searching))
-    snapshots.search(lambda: Phase(name="starting the best trial's evaluation"))
+    snapshots.search(lambda: TrainingPhase(name="starting the best trial's evaluation"))
     searched = time.perf_counter() - started
     best = board.best()
     _promote_trial(training.run, trial_folder(training.run, best.number))
@@ -137,7 +137,7 @@ class _Trainer:
                 if _trains_in_tune_process(worker_job, self.datasets):
                     run_worker_job(replace(worker_job, driver=epochs.on_status))
                 else:
-                    with Receiver(epochs.on_status, own_address()) as receiver:
+                    with ProgressReceiver(epochs.on_status, own_address()) as receiver:
                         run_job_on_ray(replace(worker_job, driver=receiver.address), self.datasets)
                 break
             except StorageError:

@@ -80,7 +80,7 @@ class Lead(Compared):
     better."""
 
     @property
-    def verdict(self) -> "Verdict":
+    def verdict(self) -> "LeadVerdict":
         """The verdict on the first model."""
         return verdict_of(self.main)
 
@@ -108,10 +108,10 @@ class Judge(Protocol):
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> Lead: ...
 
 
-Verdict = Literal["better", "worse", "no clear difference"]
+LeadVerdict = Literal["better", "worse", "no clear difference"]
 
 
-def verdict_of(difference: Estimate) -> Verdict:
+def verdict_of(difference: Estimate) -> LeadVerdict:
     """The verdict on the first of two models: a difference is clear if its interval does not contain 0."""
     if difference.low <= 0 <= difference.high:
         return "no clear difference"

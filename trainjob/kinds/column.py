@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from trainjob.data.read.label_lists import OFF, ON, SEPARATOR, canonical, labels_in, notation_of
-from trainjob.kinds.inputs.column_types import SHARE, Found
+from trainjob.kinds.inputs.column_types import SHARE, CellCounts
 
 WORDS_OF_TEXT, WORDS_OF_TITLE = 3, 2
 """The fewest words of a cell, on average, in a column of texts, and in one of titles, most of which are different."""
@@ -18,7 +18,7 @@ MAX_CLASSES = 50
 class Column:
     """A column of the rows that were read."""
 
-    found: Found = field(default_factory=Found)
+    found: CellCounts = field(default_factory=CellCounts)
     words: int = 0
     """Words of all cells."""
 

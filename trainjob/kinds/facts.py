@@ -36,7 +36,7 @@ SPAN_FORMATS = (*TABLE_FORMATS, "conll")
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnFields:
     """The fields of `spec.dataset` that name a row's columns."""
 
     allowed: tuple[str, ...]
@@ -74,7 +74,7 @@ class Facts:
     needs_dataset: bool
     formats: tuple[str, ...]
     """Supported data formats; empty for all."""
-    columns: Columns
+    columns: ColumnFields
     metrics: Mapping[str, Direction]
     """Metrics reported after each validation, for `checkpoints.metric`; empty if any name may be reported."""
     abilities: frozenset[Ability]

@@ -19,7 +19,7 @@ from trainjob.kinds.inputs.parts import image_parts
 from trainjob.kinds.kind import Kind
 
 if TYPE_CHECKING:
-    from trainjob.models.classifier import Classifier
+    from trainjob.models.classifier import TrainableClassifier
 
 
 class ImageKind(Kind):
@@ -62,9 +62,9 @@ class ImageKind(Kind):
         return (PretrainedImageInput if is_pretrained else ImageInput).load(folder, state), target
 
     @abstractmethod
-    def build(self, spec: Any, images: ImageInput, target: Any, as_stored: bool) -> "Classifier[Any]": ...
+    def build(self, spec: Any, images: ImageInput, target: Any, as_stored: bool) -> "TrainableClassifier[Any]": ...
 
-    def load(self, folder: Path, images: ImageInput) -> "Classifier[Any]":
+    def load(self, folder: Path, images: ImageInput) -> "TrainableClassifier[Any]":
         from trainjob.kinds.image_classifier import network
 
         if network.is_saved_in(folder):

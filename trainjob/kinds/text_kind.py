@@ -19,7 +19,7 @@ from trainjob.kinds.kind import Kind
 from trainjob.kinds.text_network import TextNetwork
 
 if TYPE_CHECKING:
-    from trainjob.models.classifier import AnsweringClassifier, Classifier
+    from trainjob.models.classifier import AnsweringClassifier, TrainableClassifier
 
 
 class TextKind(Kind):
@@ -58,9 +58,9 @@ class TextKind(Kind):
         return TextInput.load(folder, state), target
 
     @abstractmethod
-    def build(self, spec: Any, texts: TextInput, target: Any, as_stored: bool) -> "Classifier[Any]": ...
+    def build(self, spec: Any, texts: TextInput, target: Any, as_stored: bool) -> "TrainableClassifier[Any]": ...
 
-    def load(self, folder: Path, texts: TextInput) -> "Classifier[Any]":
+    def load(self, folder: Path, texts: TextInput) -> "TrainableClassifier[Any]":
         from trainjob.kinds.text_classifier import network
 
         return network.load(folder)

@@ -1,6 +1,6 @@
 """Models and losses: built from a TrainJob and a fitted preprocessor, saved as safetensors and config.json."""
 
-from trainjob.models.classifier import Classifier
+from trainjob.models.classifier import TrainableClassifier
 from trainjob.models.factory import build
 from trainjob.models.objective import Objective
 from trainjob.models.saved_models import (
@@ -13,9 +13,9 @@ from trainjob.models.saved_models import (
 from trainjob.models.trainable import Trainable
 
 __all__ = [
-    "Classifier",
     "Objective",
     "Trainable",
+    "TrainableClassifier",
     "build",
     "load_any_model",
     "load_language_model",

@@ -21,7 +21,7 @@ class AnsweringClassifier(nn.Module, ABC):
         return logits.sigmoid() if self.problem_type == "multi_label_classification" else logits.softmax(dim=1)
 
 
-class Classifier(AnsweringClassifier, Trainable[Network]):
+class TrainableClassifier(AnsweringClassifier, Trainable[Network]):
     """A classifier that is trained and saved."""
 
 

@@ -11,7 +11,7 @@ import safetensors.numpy
 
 from trainjob.data import Preprocessor
 from trainjob.models.precomputed import Precomputed, as_matrix, precomputed
-from trainjob.models.tfidf import VOCABULARY, Tfidf
+from trainjob.models.tfidf import VOCABULARY, TfidfFeatures
 
 MODEL_TYPE = "trainjob-linear"
 LARGEST = 1e30
@@ -34,7 +34,7 @@ def texts_of(table: Any) -> list[str] | None:
     return [" ".join(filter(None, texts)) for texts in zip(*columns, strict=True)] if columns else None
 
 
-def linear_outputs(arrays: Arrays, tfidf: Tfidf | None, table: Any) -> np.ndarray:
+def linear_outputs(arrays: Arrays, tfidf: TfidfFeatures | None, table: Any) -> np.ndarray:
     """Outputs float64 [n, width] of the columns of `TableInput.plain`. Missing numbers count as the typical one, and
     unknown categories as none."""
     matrix, weights = clipped(table), arrays["weights"]
@@ -53,7 +53,7 @@ def linear_outputs(arrays: Arrays, tfidf: Tfidf | None, table: Any) -> np.ndarra
     return outputs.astype(np.float64)
 
 
-def save_linear(arrays: Arrays, tfidf: Tfidf | None, preprocessor: Preprocessor, folder: Path) -> None:
+def save_linear(arrays: Arrays, tfidf: TfidfFeatures | None, preprocessor: Preprocessor, folder: Path) -> None:
     """Writes a linear model of the rows of `preprocessor.input.plain`."""
     if tfidf is not None:
         arrays = {**arrays, "idf": tfidf.idf}
@@ -69,5 +69,5 @@ def load_linear(folder: Path, preprocessor: Preprocessor) -> tuple[Precomputed, 
     arrays = safetensors.numpy.load_file(folder / "model.safetensors")
     tfidf = None
     if (folder / VOCABULARY).is_file():
-        tfidf = Tfidf.loaded(folder, arrays["idf"])
+        tfidf = TfidfFeatures.loaded(folder, arrays["idf"])
     return precomputed(preprocessor, lambda plain: linear_outputs(arrays, tfidf, plain))

@@ -16,12 +16,12 @@ from transformers.utils import logging
 from trainjob.api import Loss
 from trainjob.errors import UserError
 from trainjob.models import gpu_attention
-from trainjob.models.classifier import Classifier, problem_type
+from trainjob.models.classifier import TrainableClassifier, problem_type
 from trainjob.models.pretrained_layers import head_of, layers_of, recompute_activations
 from trainjob.pretrained.hub import is_cached_only
 
 
-class PretrainedClassifier(Classifier[PreTrainedModel]):
+class PretrainedClassifier(TrainableClassifier[PreTrainedModel]):
     """A network of transformers. With `freeze_encoder` only its head is trained, and the rest stays in eval mode."""
 
     def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False) -> None:

@@ -21,7 +21,7 @@ PARTS_OF_PAIR = 4
 _SETTINGS: dict[str, Any] = {"ngram_range": (1, 2), "sublinear_tf": True, "token_pattern": r"\b\w+\b"}
 
 
-class Tfidf:
+class TfidfFeatures:
     """TF-IDF weights of words and word pairs, sparse [n, f]; of pairs of texts, which are two lines each, those of each
     text, their products and the amounts of their differences."""
 
@@ -83,7 +83,7 @@ def load_tfidf(folder: Path, preprocessor: Preprocessor) -> tuple[Precomputed, P
     """Raises ValueError for a damaged model."""
     are_pairs = bool(json.loads((folder / "config.json").read_bytes())["pairs"])
     arrays = safetensors.numpy.load_file(folder / "model.safetensors")
-    weights, tfidf = arrays["weights"], Tfidf.loaded(folder, arrays["idf"], are_pairs)
+    weights, tfidf = arrays["weights"], TfidfFeatures.loaded(folder, arrays["idf"], are_pairs)
     terms = len(tfidf.idf)
     if weights.shape != (terms * (PARTS_OF_PAIR if are_pairs else 1), preprocessor.target.width):
         raise ValueError(f"its weights are {list(weights.shape)}, for {terms:,} terms")

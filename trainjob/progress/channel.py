@@ -16,6 +16,7 @@ from typing import Self
 
 from trainjob.api.training_status import TrainingStatus
 from trainjob.doing import DOING, ROWS
+from trainjob.progress.snapshots import OnStatus
 from trainjob.runs.trials import TrialSteps
 
 MIN_INTERVAL_SECONDS = 0.2
@@ -41,10 +42,7 @@ class Address:
     key: bytes
 
 
-OnStatus = Callable[[TrainingStatus], None]
-
-
-class Receiver:
+class ProgressReceiver:
     """The driver's end: calls `handle` with each snapshot and `show` with each line of output, on its own threads."""
 
     def __init__(

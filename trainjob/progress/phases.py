@@ -2,7 +2,7 @@
 
 import time
 
-from trainjob.api.training_status import Phase
+from trainjob.api.training_status import TrainingPhase
 
 SILENT_SECONDS = 3.0
 """Phases that end within this time are not shown."""
@@ -17,7 +17,7 @@ class PhaseClock:
         self._name = ""
         self._since, self._first, self._moved = 0.0, 0, 0.0
 
-    def observe(self, phase: Phase) -> tuple[Phase, float | None] | None:
+    def observe(self, phase: TrainingPhase) -> tuple[TrainingPhase, float | None] | None:
         """The phase to show and its remaining seconds, if they can be estimated from its pace; None during its first
         seconds. A phase that counts nothing shows its elapsed seconds."""
         if phase.name != self._name or phase.done < self._first:
@@ -28,7 +28,7 @@ class PhaseClock:
         if elapsed < SILENT_SECONDS:
             return None
         if phase.total is None and not phase.done:
-            return Phase(name=phase.name, done=int(elapsed), unit=SECONDS), None
+            return TrainingPhase(name=phase.name, done=int(elapsed), unit=SECONDS), None
         done = phase.done - self._first
         eta = None
         if phase.total is not None and done > 0:

@@ -3,7 +3,7 @@
 import time
 from threading import Lock
 
-from trainjob.api.training_status import CheckpointStatus, Phase, TrainingStatus
+from trainjob.api.training_status import CheckpointStatus, TrainingPhase, TrainingStatus
 from trainjob.progress.channel import Direct, Sender
 from trainjob.progress.percent import Workload
 from trainjob.progress.phases import PhaseClock
@@ -34,7 +34,7 @@ class Reporter:
     def starting(self, what: str) -> None:
         """Rank 0 begins a step of its preparation."""
         if self._sender is not None:
-            self._sender.send(TrainingStatus(stage="Starting", phase=Phase(name=what)), always=True)
+            self._sender.send(TrainingStatus(stage="Starting", phase=TrainingPhase(name=what)), always=True)
 
     def plan(self, workload: Workload, validations: int) -> None:
         """Sets the total work, from which `percent` is computed."""
@@ -75,7 +75,7 @@ class Reporter:
 
     def evaluating(self, what: str) -> None:
         """Training is over; rank 0 begins a step of the evaluation."""
-        phase = Phase(name=what)
+        phase = TrainingPhase(name=what)
         self._update(always=True, stage="Evaluating", eta=None, phase=phase)
 
     def scored(self, name: str, done: int, total: int) -> None:
@@ -84,7 +84,7 @@ class Reporter:
         is_last = self.status.stage == "Evaluating"
         if is_last:
             self._last_scored[name] = done
-        shown = self._clock.observe(Phase(name=name, done=done, total=total, unit="rows"))
+        shown = self._clock.observe(TrainingPhase(name=name, done=done, total=total, unit="rows"))
         if shown is not None:
             of_last = sum(self._last_scored.values()) / max(1, self._workload.final)
             percent = (

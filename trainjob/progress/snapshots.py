@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from trainjob.api.training_status import Phase, TrackingStatus, TrainingStatus
+from trainjob.api.training_status import TrackingStatus, TrainingPhase, TrainingStatus
 from trainjob.doing import DOING, ROWS
 from trainjob.progress.phases import SECONDS, SILENT_SECONDS, PhaseClock
 from trainjob.runs.trials import TrialSteps
@@ -14,7 +14,7 @@ from trainjob.runs.trials import TrialSteps
 WATCH_INTERVAL_SECONDS = 1.0
 
 OnStatus = Callable[[TrainingStatus], None]
-CurrentPhase = Callable[[], Phase]
+CurrentPhase = Callable[[], TrainingPhase]
 
 
 class Snapshots:
@@ -62,7 +62,7 @@ class Snapshots:
     def starting(self, message: str = "") -> None:
         """The workers begin to start."""
         workers = f"{self._workers} workers" if self._workers > 1 else "the worker"
-        self.working(partial(_rows_or, Phase(name=f"starting {workers}")))
+        self.working(partial(_rows_or, TrainingPhase(name=f"starting {workers}")))
         self._add(
             lambda last: last.model_copy(update={"stage": "Starting", "message": message, "eta": None, "phase": None})
         )
@@ -124,7 +124,7 @@ class Snapshots:
                 if not self._ended.is_set():
                     self._on_status(self._last.model_copy(update={"phase": phase, "eta": eta}))
 
-    def _silence(self) -> tuple[Phase, float | None] | None:
+    def _silence(self) -> tuple[TrainingPhase, float | None] | None:
         """A phase that shows for how long the workers have been silent, with the last known ETA; None if not long."""
         seconds, last = time.monotonic() - self._heard, self._last
         if seconds < SILENT_SECONDS or last.phase is not None:
@@ -134,7 +134,7 @@ class Snapshots:
             name = f"since {unit} {last.step:,}" if last.step else f"first {unit}"
         else:
             name = "working"
-        return Phase(name=name, done=int(seconds), unit=SECONDS), last.eta
+        return TrainingPhase(name=name, done=int(seconds), unit=SECONDS), last.eta
 
     def _on_status(self, status: TrainingStatus) -> None:
         self._pass_on(status.model_copy(update={"code": self.code or status.code, "tracking": self._tracking}))
@@ -154,14 +154,14 @@ def _after(last: TrainingStatus, status: TrainingStatus) -> TrainingStatus:
     return status.model_copy(update={"tuning": status.tuning or last.tuning, "percent": percent})
 
 
-def _this_process() -> Phase:
+def _this_process() -> TrainingPhase:
     now = DOING.now
-    return Phase(
+    return TrainingPhase(
         name=now.name or "preparing", done=now.done, total=now.total and max(now.total, now.done), unit=now.unit
     )
 
 
-def _rows_or(phase: Phase) -> Phase:
+def _rows_or(phase: TrainingPhase) -> TrainingPhase:
     """The preparation of rows while it goes on in parallel; otherwise `phase`."""
     now = DOING.now
     return _this_process() if now.unit == ROWS and now.total is not None and now.done < now.total else phase

@@ -16,7 +16,7 @@ from trainjob.errors import listed
 from trainjob.formatting import duration, percent, readable, score, title
 from trainjob.report.charts import GRID, INK, SERIES, STYLE, Drawing, Record, inline_svg
 from trainjob.runs.contents import Contents
-from trainjob.runs.trials import State, Trial, optuna_study, ranked_trials, read_trial_records, short_names
+from trainjob.runs.trials import Trial, TrialState, optuna_study, ranked_trials, read_trial_records, short_names
 from trainjob.storage import Folder
 
 MIN_TRIALS_FOR_IMPORTANCE = 5
@@ -63,7 +63,7 @@ def trials_view(run: Contents, folder: Folder) -> TrialsView | None:
         _progress(run, ranked, names),
         ranked[0] if ranked else None,
         readable(checkpoints.metric),
-        ["Trial", "State", title(checkpoints.metric), "Epochs", "Time", *names.values()],
+        ["Trial", "TrialState", title(checkpoints.metric), "Epochs", "Time", *names.values()],
         [_line(trial, list(names)) for trial in [*ranked, *others]],
         _failures(others),
         [(names[path], percent(share)) for path, share in importances.items()],
@@ -77,7 +77,7 @@ def _progress(run: Contents, ranked: Sequence[Trial], names: dict[str, str]) -> 
     counts = Counter(trial.state for trial in run.trials)
     ended = sum(count for state, count in counts.items() if state != "running")
     progress = f"{ended} of {number_of_trials(run.job.spec.tuning)} trials have ended"
-    states: dict[State, str] = {"running": "running", "stopped": "stopped early", "failed": "failed"}
+    states: dict[TrialState, str] = {"running": "running", "stopped": "stopped early", "failed": "failed"}
     progress += "".join(f", {counts[state]} {word}" for state, word in states.items() if counts[state])
     if not ranked:
         return progress

@@ -23,7 +23,7 @@ from trainjob.storage import Folder, concurrently, storage_errors
 from trainjob.storage.concurrently import REQUESTS
 from trainjob.storage.folder import BLOCK_BYTES
 
-OnProgress = Callable[[int, int], None]
+OnBytes = Callable[[int, int], None]
 """Called with the bytes that are in place and their total, from several threads."""
 
 PULLED_FROM = ".pulled-from"
@@ -62,7 +62,7 @@ class _File(NamedTuple):
         return hashlib.sha256(f"{self.name} {version}".encode()).hexdigest()
 
 
-def pull(run: Folder, target: Path, part: Part, on_progress: OnProgress) -> Pulled:
+def pull(run: Folder, target: Path, part: Part, on_progress: OnBytes) -> Pulled:
     """Copies a part of a run into the local folder `target`, which must be empty or hold an earlier pull of the run.
 
     Files that are in place and unchanged are not copied again, and an incomplete file is continued. A file gets its
@@ -185,7 +185,7 @@ class _Copier:
     """Copies files in threads."""
 
     def __init__(
-        self, run: Folder, target: Path, files: list[_File], missing: list[_File], on_progress: OnProgress
+        self, run: Folder, target: Path, files: list[_File], missing: list[_File], on_progress: OnBytes
     ) -> None:
         self._run, self._target, self._on_progress = run, target, on_progress
         self._total = sum(file.size for file in files)

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import AwareDatetime
 
 from trainjob.api.data_profile import DataProfile
-from trainjob.api.numbers import Number
+from trainjob.api.numbers import ReportedNumber
 from trainjob.runs.attempts import read_attempts
 from trainjob.runs.files import SUMMARY
 from trainjob.runs.refusals import refuse_damaged
@@ -79,7 +79,7 @@ class Summary(StrictModel):
     """bfloat16 or float32, as used; none for a function."""
     best_checkpoint: BestCheckpoint | None = None
     """The checkpoint whose model the run keeps."""
-    metrics: dict[str, Number] = {}
+    metrics: dict[str, ReportedNumber] = {}
     """The numbers that a function reported last, of which "NaN", "Infinity" and "-Infinity" are texts; none for a
     classifier, whose scores are in evaluation.json."""
     code: str | None = None

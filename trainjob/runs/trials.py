@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
 
-State = Literal["running", "done", "stopped", "failed"]
+TrialState = Literal["running", "done", "stopped", "failed"]
 
 
 class Trial(StrictModel):
@@ -26,7 +26,7 @@ class Trial(StrictModel):
     """The trial's number, from 1."""
     parameters: dict[str, Any]
     """Maps the path of each tuned field to the value of this trial."""
-    state: State = "running"
+    state: TrialState = "running"
     """stopped: by the scheduler; failed: diverged, ran out of memory or failed otherwise."""
     value: float | None = None
     """The best value of the checkpoints' metric; None before the first epoch ends."""

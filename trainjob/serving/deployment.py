@@ -18,7 +18,7 @@ from trainjob.serving.config import DEPLOYMENT, SHUTDOWN_SECONDS, Served
     graceful_shutdown_timeout_s=SHUTDOWN_SECONDS,
 )
 @serve.ingress()
-class Model:
+class Replica:
     """A replica: the model in memory, and its HTTP API."""
 
     def __init__(self, served: Served) -> None:
@@ -31,4 +31,4 @@ class Model:
 
 def build(served: Served) -> Application:
     """The application; a RayService's `import_path` names this function."""
-    return Model.bind(served)  # pyrefly: ignore[missing-attribute]
+    return Replica.bind(served)  # pyrefly: ignore[missing-attribute]

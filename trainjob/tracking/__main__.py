@@ -15,7 +15,7 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import TrackingStatus
 from trainjob.storage import Folder
 from trainjob.tracking.follow import follow
-from trainjob.tracking.tracker import STATUSES, State
+from trainjob.tracking.tracker import STATUSES, EndState
 
 
 def main() -> None:
@@ -25,11 +25,11 @@ def main() -> None:
     uri, *endpoint = sys.argv[1:]
     job = TrainJob.model_validate(json.loads(sys.stdin.buffer.raw.readline()))  # pyrefly: ignore[missing-attribute]
 
-    def ended(seconds: float) -> State | None:
+    def ended(seconds: float) -> EndState | None:
         if not select.select([0], [], [], seconds)[0]:
             return None
         word = os.read(0, 100).decode().strip()
-        return next((state for state in get_args(State) if state == word), "stopped")
+        return next((state for state in get_args(EndState) if state == word), "stopped")
 
     def tell(statuses: list[TrackingStatus]) -> None:
         with suppress(BrokenPipeError):  # the driver was killed

@@ -11,7 +11,7 @@ from trainjob.redaction import without_secrets
 from trainjob.storage import Folder
 from trainjob.tracking.registry import open_tracker
 from trainjob.tracking.sync import Sync
-from trainjob.tracking.tracker import State
+from trainjob.tracking.tracker import EndState
 
 INTERVAL_SECONDS = 5.0
 MAX_PAUSE_SECONDS = 60.0
@@ -33,7 +33,7 @@ class Followed:
     def is_behind(self) -> bool:
         return bool(self.status.message)
 
-    def write(self, state: State | None) -> None:
+    def write(self, state: EndState | None) -> None:
         """Writes new records, unless the last attempt has just failed. `state` is the run's final state; None while it
         is in progress."""
         if state is None and time.monotonic() < self._next:
@@ -57,7 +57,7 @@ class Followed:
 def follow(
     run: Folder,
     job: TrainJob,
-    ended: Callable[[float], State | None],
+    ended: Callable[[float], EndState | None],
     on_status: Callable[[list[TrackingStatus]], None],
 ) -> None:
     """Follows a run. `ended` waits up to a number of seconds for the run's end and returns how it has ended."""

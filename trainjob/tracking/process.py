@@ -16,7 +16,7 @@ from trainjob.errors import Superseded, notify
 from trainjob.runs.folder import to_dict
 from trainjob.storage import Folder
 from trainjob.tracking.follow import FINAL_SECONDS
-from trainjob.tracking.tracker import STATUSES, State
+from trainjob.tracking.tracker import STATUSES, EndState
 
 LAST_SECONDS = FINAL_SECONDS + 30
 INTERRUPTED_SECONDS = 3.0
@@ -60,7 +60,7 @@ def tracking(run: Folder, job: TrainJob, on_status: Callable[[list[TrackingStatu
                 notify(f"{status.name} is behind ({status.message}): write the rest with `trainjob track {run.uri}`")
 
 
-def _end(process: "subprocess.Popen[bytes]", state: State, seconds: float) -> None:
+def _end(process: "subprocess.Popen[bytes]", state: EndState, seconds: float) -> None:
     if seconds:
         _send(process, state)
         with suppress(subprocess.TimeoutExpired):

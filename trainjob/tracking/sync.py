@@ -20,11 +20,11 @@ from trainjob.runs.tracked import Tracked, read_tracked, write_tracked
 from trainjob.runs.trials import Trial, read_trials, trial_folder
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
-from trainjob.tracking.tracker import Results, RunFacts, State, Tracker
+from trainjob.tracking.tracker import EndState, Results, RunFacts, Tracker
 
 RECORDS = 200
 """Records that are written at once; the cursor is kept after each batch."""
-_STATE_OF_TRIAL: Mapping[str, State] = {"done": "finished", "stopped": "finished", "failed": "failed"}
+_STATE_OF_TRIAL: Mapping[str, EndState] = {"done": "finished", "stopped": "finished", "failed": "failed"}
 
 
 class Sync:
@@ -42,7 +42,7 @@ class Sync:
     def url(self) -> str:
         return self._tracked.url
 
-    def write(self, state: State | None) -> None:
+    def write(self, state: EndState | None) -> None:
         """Writes everything new. `state` is how the run has ended; None while it is under way. Raises whatever the
         tracker's client or the storage raises; another call then goes on."""
         summary = read_summary(self._run)
@@ -78,7 +78,7 @@ class Sync:
         )
         self._keep(self._begin(self._tracked, facts, ""))
 
-    def _write_trials(self, state: State | None) -> None:
+    def _write_trials(self, state: EndState | None) -> None:
         if self._job.spec.tuning is None:
             return
         for trial in read_trials(self._run):
@@ -143,7 +143,7 @@ class Sync:
         self._keep(self._tracked.model_copy(update={"trials": self._tracked.trials | {trial.number: tracked}}))
 
     @contextmanager
-    def _results(self, state: State, summary: Summary | None) -> Generator[Results]:
+    def _results(self, state: EndState, summary: Summary | None) -> Generator[Results]:
         with ExitStack() as stack:
             folder = stack.enter_context(scratch_folder())
             files: list[Path] = []

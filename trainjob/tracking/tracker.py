@@ -12,7 +12,7 @@ from trainjob.api.training_status import TrackingStatus
 STATUSES = TypeAdapter(list[TrackingStatus])
 """Format of the lines of JSON by which the tracking process reports to the driver."""
 
-State = Literal["finished", "failed", "stopped"]
+EndState = Literal["finished", "failed", "stopped"]
 """stopped: interrupted, and may continue."""
 
 
@@ -32,7 +32,7 @@ class RunFacts:
 class Results:
     """Results of a run, or of a trial, at its end."""
 
-    state: State
+    state: EndState
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     """Scores of the best checkpoint and figures of the summary."""
     data: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from trainjob.api import Checkpoints, Tuning
-from trainjob.api.training_status import BestTrial, Phase, TrainingStatus, TuningStatus
+from trainjob.api.training_status import BestTrial, TrainingPhase, TrainingStatus, TuningStatus
 from trainjob.api.tuning import number_of_trials
 from trainjob.errors import UserError, listed
-from trainjob.runs.trials import State, Trial, TrialSteps, ranked_trials, read_trials, short_names, write_trial
+from trainjob.runs.trials import Trial, TrialState, TrialSteps, ranked_trials, read_trials, short_names, write_trial
 from trainjob.storage import Folder
 from trainjob.tuning.points import point
 
@@ -66,23 +66,23 @@ class Board:
         """Records the steps of a trial."""
         self._steps[steps.number] = steps
 
-    def phase(self) -> Phase:
+    def phase(self) -> TrainingPhase:
         """Progress in steps of all trials: an ended trial counts the steps that it took, a future one the average of
         the others."""
         ended = {number for number, trial in self.trials.items() if trial.state != "running"}
         steps = dict(self._steps)
         if not steps:
-            return Phase(name="trials")
+            return TrainingPhase(name="trials")
         totals = [each.done if each.number in ended else each.total for each in steps.values()]
         to_come = self.total - len(ended | steps.keys())
-        return Phase(
+        return TrainingPhase(
             name="trials",
             done=sum(each.done for each in steps.values()),
             total=sum(totals) + round(to_come * sum(totals) / len(totals)),
             unit="steps",
         )
 
-    def ended(self, number: int, state: State, error: str = "") -> None:
+    def ended(self, number: int, state: TrialState, error: str = "") -> None:
         """Records the end of a trial; ignored if it had already ended."""
         trial = self.trials[number]
         if trial.state == "running":
@@ -127,7 +127,7 @@ class Board:
 
 
 def tuning_status(trials: list[Trial], total: int, lower_is_better: bool) -> TuningStatus:
-    counts = {state: sum(trial.state == state for trial in trials) for state in get_args(State)}
+    counts = {state: sum(trial.state == state for trial in trials) for state in get_args(TrialState)}
     ranked = ranked_trials(trials, lower_is_better)
     best = None
     if ranked:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted
 from trainjob.launch.quick_imports import quick_imports
-from trainjob.progress.channel import Address, OnStatus
+from trainjob.progress.channel import Address
+from trainjob.progress.snapshots import OnStatus
 from trainjob.storage import Folder
 from trainjob.worker.log_capture import LogTarget, captured
 

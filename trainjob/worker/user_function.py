@@ -15,7 +15,7 @@ import ray
 import ray.train
 
 from trainjob.api import Function
-from trainjob.api.training_status import Phase, TrainingStatus
+from trainjob.api.training_status import TrainingPhase, TrainingStatus
 from trainjob.code import UserCode
 from trainjob.errors import UserError
 from trainjob.launch.worker_errors import WorkerError
@@ -94,7 +94,7 @@ def exit_error(error: SystemExit, rank: int, source: Path) -> WorkerError:
 def _report_start(driver: Address | None) -> None:
     if driver is not None:
         sender = Sender(driver)
-        sender.send(TrainingStatus(stage="Starting", phase=Phase(name="before the first report")), always=True)
+        sender.send(TrainingStatus(stage="Starting", phase=TrainingPhase(name="before the first report")), always=True)
         sender.close()
 
 

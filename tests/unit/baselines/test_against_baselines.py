@@ -19,7 +19,7 @@ from trainjob.data import Fitted
 from trainjob.driver.baseline_comparison import compare_and_report as compared
 from trainjob.errors import DataError, Notice, StorageError, UserError
 from trainjob.evaluate import evaluate
-from trainjob.models.tfidf import Tfidf
+from trainjob.models.tfidf import TfidfFeatures
 from trainjob.predictor import Predictor
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.contents import read_contents
@@ -80,7 +80,7 @@ def test_words_that_do_not_fit_their_weights_are_a_damaged_model(tmp_path: Path,
 
 def test_of_many_words_a_variant_takes_the_space_of_their_weights(tmp_path: Path, texts: Path) -> None:
     words = [" ".join(f"w{row * 11 + word}" for word in range(11)) for row in range(999)]
-    found, classes = Tfidf.fitted(words), 20
+    found, classes = TfidfFeatures.fitted(words), 20
     features = found.transform(words[:1]).shape[1]
     assert features > 20_000
     _, run = write_run(tmp_path, "text", texts)

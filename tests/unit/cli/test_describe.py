@@ -9,14 +9,14 @@ from trainjob.api.status_reasons import explanation, explanations
 from trainjob.cli.describe import description
 from trainjob.cli.job_table import age
 from trainjob.cluster.advice import causes
-from trainjob.cluster.job import Event, Job
+from trainjob.cluster.job import ClusterJob, Event
 from trainjob.cluster.timeline import timeline
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 WIDTH = 80
 
 
-def job(**status: Any) -> Job:
+def job(**status: Any) -> ClusterJob:
     metadata = {
         "name": "tags",
         "namespace": "team",
@@ -24,14 +24,14 @@ def job(**status: Any) -> Job:
         "resourceVersion": "1",
         "creationTimestamp": "2026-01-02T09:00:00Z",
     }
-    return Job({"metadata": metadata, "spec": {"retries": 2}, "status": status})
+    return ClusterJob({"metadata": metadata, "spec": {"retries": 2}, "status": status})
 
 
 def event(minutes: int, reason: str, message: str = "", count: int = 1) -> Event:
     return Event(NOW - timedelta(minutes=minutes), reason, message, count=count)
 
 
-def described(subject: Job, *events: Event) -> list[str]:
+def described(subject: ClusterJob, *events: Event) -> list[str]:
     lines = description(subject, events, WIDTH, NOW, " -n team")
     assert [line for line in lines if len(line) > WIDTH] == []
     return lines

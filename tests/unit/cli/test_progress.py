@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from trainjob.api.training_status import CheckpointStatus, Phase, TrainingStatus
+from trainjob.api.training_status import CheckpointStatus, TrainingPhase, TrainingStatus
 from trainjob.cli.live import epoch_line, fitting, frame, header
 from trainjob.cli.progress import display
 
@@ -91,7 +91,7 @@ def test_plain_lines_are_rare_within_an_epoch() -> None:
 
 def test_a_phase_that_begins_again_is_shown_once() -> None:
     status = TrainingStatus(stage="Preparing")
-    first = status.model_copy(update={"phase": Phase(name="preparing rows", done=4, total=9, unit="rows")})
+    first = status.model_copy(update={"phase": TrainingPhase(name="preparing rows", done=4, total=9, unit="rows")})
     assert shown([first, status, first], terminal=False).count("preparing rows") == 1
 
 
@@ -127,31 +127,35 @@ def test_of_ten_thousand_metrics_a_line_shows_the_first() -> None:
 
 def test_a_phase_stands_in_the_place_of_the_steps() -> None:
     done = TRAINING.model_copy(update={"step": 200, "percent": 100.0, "eta": 0.0})
-    phase = Phase(name="validation", done=1200, total=40_000, unit="rows")
+    phase = TrainingPhase(name="validation", done=1200, total=40_000, unit="rows")
     validating = done.model_copy(update={"phase": phase, "eta": 130.0})
     facts = ["validation 1,200/40,000 rows", "3%", "0:02:10 to go"]
     assert shown([validating], terminal=False).splitlines() == ["tags: training", "  ".join(facts)]
     drawn = shown([validating], terminal=True)
     assert "   ".join(facts) in drawn
     assert "100%" not in drawn
-    megabytes = TrainingStatus(phase=Phase(name="reading", done=12_340_000, total=62_000_000, unit="bytes"), eta=40.0)
+    megabytes = TrainingStatus(
+        phase=TrainingPhase(name="reading", done=12_340_000, total=62_000_000, unit="bytes"), eta=40.0
+    )
     read = ["reading 12.3/62.0 MB", "19%", "0:00:40 to go"]
     assert shown([megabytes], terminal=False).splitlines() == ["tags: preparing", "  ".join(read)]
     assert "   ".join(read) in shown([megabytes], terminal=True)
-    reading = TrainingStatus(phase=Phase(name="reading", done=8192, unit="rows"))
+    reading = TrainingStatus(phase=TrainingPhase(name="reading", done=8192, unit="rows"))
     assert shown([reading], terminal=False).splitlines() == ["tags: preparing", "reading 8,192 rows"]
     assert "reading 8,192 rows" in shown([reading], terminal=True)
 
 
 def test_seconds_are_shown_where_nothing_can_be_counted() -> None:
-    waiting = TrainingStatus(stage="Starting", phase=Phase(name="starting 2 workers", done=75, unit="s"))
+    waiting = TrainingStatus(stage="Starting", phase=TrainingPhase(name="starting 2 workers", done=75, unit="s"))
     assert shown([waiting], terminal=False).splitlines() == ["tags: starting", "starting 2 workers, 0:01:15"]
     assert "starting 2 workers, 0:01:15" in shown([waiting], terminal=True)
     several = [
-        TrainingStatus(phase=Phase(name=name, done=done)) for name in ("reading", "tokenizer") for done in (5, 6)
+        TrainingStatus(phase=TrainingPhase(name=name, done=done))
+        for name in ("reading", "tokenizer")
+        for done in (5, 6)
     ]
     assert shown(several, terminal=False).splitlines() == ["tags: preparing", "reading 5", "tokenizer 5"]
-    slow = TRAINING.model_copy(update={"phase": Phase(name="since step 50", done=8, unit="s")})
+    slow = TRAINING.model_copy(update={"phase": TrainingPhase(name="since step 50", done=8, unit="s")})
     facts = ["epoch 1/2", "step 50/200", "25%", "0:02:05 to go", "since step 50: 0:00:08"]
     assert shown([slow], terminal=False).splitlines()[1].startswith("  ".join(facts) + "  loss 0.6931")
     assert "   ".join(facts) in shown([slow], terminal=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from trainjob.cli.top import table
-from trainjob.cluster import Job
+from trainjob.cluster import ClusterJob
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 TRAINING = {
@@ -23,12 +23,12 @@ WAITING = {"phase": "Pending", "reason": "Unschedulable", "workers": {"desired":
 RUNNING = {"phase": "Running", "reason": "Training", "workers": {"desired": 2, "ready": 2}, "training": TRAINING}
 
 
-def job(name: str, status: dict[str, Any], gpus: int = 1) -> Job:
+def job(name: str, status: dict[str, Any], gpus: int = 1) -> ClusterJob:
     metadata = {"name": name, "namespace": "team", "uid": name, "creationTimestamp": "2026-01-02T09:00:00Z"}
-    return Job({"metadata": metadata, "spec": {"workers": {"gpus": gpus}}, "status": status})
+    return ClusterJob({"metadata": metadata, "spec": {"workers": {"gpus": gpus}}, "status": status})
 
 
-def cells(found: Job) -> dict[str, str]:
+def cells(found: ClusterJob) -> dict[str, str]:
     headings, row = table([found], False, NOW, 1000)
     starts = [headings.index(name) for name in headings.split()]
     ends = [*starts[1:], None]

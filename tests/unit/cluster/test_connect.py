@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trainjob.cluster import ClusterError, NoCluster, NoSuchJob
-from trainjob.cluster.client import Client
+from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.kubeconfig import connect
 
 
@@ -103,7 +103,7 @@ def test_a_server_that_is_not_an_api_server(
         file.write_text(file.read_text().replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.server_port}"))
         monkeypatch.setenv("KUBECONFIG", str(file))
         Thread(target=server.serve_forever, daemon=True).start()
-        client = Client(connect())
+        client = ClusterClient(connect())
         for ask in (lambda: client.jobs("team"), lambda: client.job("tags")):
             with pytest.raises(ClusterError, match=problem):
                 ask()
@@ -114,7 +114,7 @@ def test_a_server_that_is_not_an_api_server(
 def test_a_name_that_no_object_can_have_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, token="secret"))
     with pytest.raises(NoSuchJob, match="cannot be the name of a TrainJob"):
-        Client(connect()).job(name)
+        ClusterClient(connect()).job(name)
     if name:
         with pytest.raises(ClusterError, match="cannot be the name of a namespace"):
             connect(namespace=name)

@@ -17,7 +17,7 @@ from trainjob.compress.prune import blocks_of, prune
 from trainjob.data.batches.batch import Batch
 from trainjob.errors import UserError
 from trainjob.kinds.targets.class_losses import cross_entropy
-from trainjob.kinds.text_classifier.network import PRUNED, TextClassifier, load
+from trainjob.kinds.text_classifier.network import PRUNED, TextModule, load
 
 SIZES: dict[str, Any] = {
     "vocab_size": 50,
@@ -52,7 +52,7 @@ def batches(count: int = 3) -> list[Batch]:
 def test_what_does_nothing_goes_first(name: str) -> None:
     """Half of the heads and channels of each layer have no effect: without them, the logits are the same."""
     torch.manual_seed(0)
-    classifier = TextClassifier(MAKERS[name]())
+    classifier = TextModule(MAKERS[name]())
     blocks = blocks_of(classifier.network)
     assert [block.width for block in blocks].count(4) == 2
     assert [block.width for block in blocks].count(1) == 2
@@ -75,7 +75,7 @@ def test_what_does_nothing_goes_first(name: str) -> None:
 
 
 def test_one_head_always_stays() -> None:
-    classifier = TextClassifier(MAKERS["bert"]())
+    classifier = TextModule(MAKERS["bert"]())
     prune(classifier, 0.99, batches(1), cross_entropy)
     assert classifier.network.get_parameter("bert.encoder.layer.0.attention.self.query.weight").shape == (4, 16)
     assert classifier.network.get_parameter("bert.encoder.layer.1.intermediate.dense.weight").shape == (1, 16)
@@ -83,7 +83,7 @@ def test_one_head_always_stays() -> None:
 
 
 def test_what_was_pruned_may_be_pruned_again() -> None:
-    classifier = TextClassifier(MAKERS["modernbert"]())
+    classifier = TextModule(MAKERS["modernbert"]())
     for heads in (2, 1):
         prune(classifier, 0.5, batches(1), cross_entropy)
         assert classifier.network.get_parameter("model.layers.1.attn.Wqkv.weight").shape == (3 * 4 * heads, 16)
@@ -94,7 +94,7 @@ def test_what_was_pruned_may_be_pruned_again() -> None:
     "shapes", [{"no.layer": [4, 4]}, {"model.layers.0": [4, 4]}, {"classifier": 3}, {"classifier": ["a", 1]}, [1], "x"]
 )
 def test_a_config_that_names_no_layers_is_damaged(shapes: Any, tmp_path: Path) -> None:
-    classifier = TextClassifier(MAKERS["modernbert"]())
+    classifier = TextModule(MAKERS["modernbert"]())
     setattr(classifier.network.config, PRUNED, shapes)
     classifier.save(tmp_path)
     with pytest.raises(ValueError, match=r"trainjob_pruned"):
@@ -104,4 +104,4 @@ def test_a_config_that_names_no_layers_is_damaged(shapes: Any, tmp_path: Path) -
 def test_another_architecture_is_refused() -> None:
     network = GPT2ForSequenceClassification(GPT2Config(vocab_size=50, n_embd=16, n_layer=1, n_head=2))
     with pytest.raises(UserError, match="a model of the type gpt2 cannot be pruned; supported encoders are"):
-        prune(TextClassifier(network), 0.5, batches(1), cross_entropy)
+        prune(TextModule(network), 0.5, batches(1), cross_entropy)

@@ -10,7 +10,7 @@ from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Fitted, fit
 from trainjob.data.read.source import parts
 from trainjob.errors import DataError
-from trainjob.kinds.targets.number import Number
+from trainjob.kinds.targets.number import OneNumber
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.kinds.targets.several_labels import SeveralLabels
 from trainjob.kinds.token_classifier.target import SpanTarget
@@ -95,7 +95,7 @@ def test_several_choices_of_label_studio_are_several_labels(tmp_path: Path) -> N
 def test_ratings_of_label_studio_are_numbers(kind: str, tmp_path: Path) -> None:
     rows = [task(number, annotation(rating(1 + number % 5), span(0, 3, "A"))) for number in range(40)]
     found = fitted(written(tmp_path, rows), kind, "stars").preprocessor.target
-    if isinstance(found, Number):
+    if isinstance(found, OneNumber):
         assert (found.quantiles[0], found.quantiles[-1]) == (1, 5)
     else:
         assert isinstance(found, OneClass)
@@ -108,7 +108,7 @@ def test_ratings_of_json_min_are_numbers(tmp_path: Path) -> None:
         for n in range(40)
     ]
     target = fitted(written(tmp_path, rows), "textRegressor", "stars").preprocessor.target
-    assert isinstance(target, Number)
+    assert isinstance(target, OneNumber)
     assert target.quantiles[-1] == 5
 
 

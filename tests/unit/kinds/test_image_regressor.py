@@ -25,7 +25,7 @@ from trainjob.errors import DataError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.numbers import NumberScores
 from trainjob.kinds.inputs.image import ImageInput
-from trainjob.kinds.targets.number import Number
+from trainjob.kinds.targets.number import OneNumber
 from trainjob.models import build, save_model
 from trainjob.predictor import Predictor
 from trainjob.runs.contents import read_contents
@@ -100,7 +100,7 @@ def test_statistics_of_pixels_and_of_labels_are_kept_apart(run: Path) -> None:
     preprocessor = Fitted.load(Folder(str(run)) / "fitted").preprocessor
     images, target = preprocessor.input, preprocessor.target
     assert isinstance(images, ImageInput)
-    assert isinstance(target, Number)
+    assert isinstance(target, OneNumber)
     assert 0 < images.mean[0] < 1
     assert 150 < target.mean < 250
     saved = json.loads((run / "model/preprocessor.json").read_bytes())

@@ -20,7 +20,7 @@ from trainjob.errors import RowError
 from trainjob.kinds.inputs.text import TextInput, train_wordpiece
 from trainjob.kinds.targets.next_token import NextToken
 from trainjob.kinds.targets.one_class import OneClass
-from trainjob.models import Classifier, build
+from trainjob.models import TrainableClassifier, build
 
 CLASSES = ["cat", "dog"]
 
@@ -44,7 +44,7 @@ def test_the_answer_is_the_most_probable_class_beside_the_probabilities_of_all(l
     target = OneClass(CLASSES, [3, 4])
     texts = TextInput(["text"], 16, 10.0, *train_wordpiece(["some text"] * 9, 100, 16), Cleaning())
     spec = Model.model_validate({"textClassifier": {"encoder": {"hiddenSize": 16}, "loss": {loss: {}}}})
-    module = cast("Classifier[Any]", build(spec, text_classifier(texts, CLASSES, [3, 4])))
+    module = cast("TrainableClassifier[Any]", build(spec, text_classifier(texts, CLASSES, [3, 4])))
     outputs = torch.tensor([[2.0, 1.0], [-1.0, 3.0]])
     answer = target.answer(outputs, module).to_pydict()
     expected = (outputs.softmax(dim=1) if loss == "crossEntropy" else outputs.sigmoid()).numpy()

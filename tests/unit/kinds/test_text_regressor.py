@@ -26,7 +26,7 @@ from trainjob.evaluation.number_estimates import NumberJudge
 from trainjob.evaluation.scores.numbers import NumberScores, number_scores
 from trainjob.formatting import MISSING
 from trainjob.kinds.regressor import RegressionLoss
-from trainjob.kinds.targets.number import Number
+from trainjob.kinds.targets.number import OneNumber
 from trainjob.kinds.targets.number_objective import loss_of
 from trainjob.models import build
 from trainjob.predictor import Predictor
@@ -197,7 +197,7 @@ def test_the_split_has_labels_of_every_size(data: Path) -> None:
     fitted = fit(spec)
     labels = {name: each.labels for name, each in prepare_examples(spec, fitted).items()}
     target = fitted.preprocessor.target
-    assert isinstance(target, Number)
+    assert isinstance(target, OneNumber)
     train, validation = labels["train"], labels["validation"]
     assert train is not None
     assert validation is not None
@@ -205,7 +205,7 @@ def test_the_split_has_labels_of_every_size(data: Path) -> None:
     assert len(validation) == pytest.approx(40, abs=5)
     thirds = np.quantile(train, [1 / 3, 2 / 3])
     assert np.bincount(np.searchsorted(thirds, validation)).min() >= 10
-    target = Number.load(target.save())
+    target = OneNumber.load(target.save())
     assert target == fitted.preprocessor.target
 
 

@@ -28,8 +28,8 @@ from trainjob.compress.prune import blocks_of
 from trainjob.data import Examples, Preprocessor, fit
 from trainjob.data.read.rows import row_number
 from trainjob.errors import DataError, UserError
-from trainjob.kinds.text_classifier.network import TextClassifier
-from trainjob.models import Classifier, build, load_model, save_model
+from trainjob.kinds.text_classifier.network import TextModule
+from trainjob.models import TrainableClassifier, build, load_model, save_model
 
 END = "<|endoftext|>"
 TEXTS = ["good hello world", "bad bad bar foo foo foo foo", "x", "a text of very many words and more words than others"]
@@ -65,7 +65,7 @@ def save_decoder(folder: Path, name: str, **config: Any) -> Path:
     return folder
 
 
-def classifier(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
+def classifier(folder: Path) -> tuple[TrainableClassifier[Any], Preprocessor]:
     """A classifier with two classes on the decoder in `folder`."""
     rows = [f"{word} {number},{word}" for word in ("good", "bad") for number in range(12)]
     (folder / "rows.csv").write_text("\n".join(["text,label", *rows, ",bad"]))
@@ -77,7 +77,7 @@ def classifier(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
     )
     preprocessor = fit(spec).preprocessor
     module = build(spec.model, preprocessor)
-    assert isinstance(module, Classifier)
+    assert isinstance(module, TrainableClassifier)
     return module, preprocessor
 
 
@@ -122,7 +122,7 @@ def test_onnx_gives_the_same_and_pruning_is_refused(tmp_path: Path):
     module, preprocessor = classifier(save_decoder(tmp_path / "base", "llama", eos_token=END))
     save_model(module, preprocessor, tmp_path / "model")
     loaded, _ = load_model(tmp_path / "model")
-    assert isinstance(loaded, TextClassifier)
+    assert isinstance(loaded, TextModule)
     with pytest.raises(UserError, match="a model of the type llama cannot be pruned"):
         blocks_of(loaded.network)
     (tmp_path / "onnx").mkdir()

@@ -14,11 +14,11 @@ from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from preprocessors import language_model
-from trainjob.api import CausalLM as Spec
+from trainjob.api import CausalLM
 from trainjob.errors import Notice
 from trainjob.generator import TextGenerator
 from trainjob.kinds.causal_lm.ends import end_token_ids, note_missing_turn_end
-from trainjob.kinds.causal_lm.network import CausalLM, build
+from trainjob.kinds.causal_lm.network import CausalLMModule, build
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import load_language_model, save_model
 
@@ -66,8 +66,8 @@ def decoder(folder: Path, preprocessor: TokensInput, flat: bool, **generation: A
     return folder
 
 
-def built(folder: Path, preprocessor: TokensInput) -> CausalLM:
-    return build(Spec(pretrained=str(folder), max_length=LENGTH), preprocessor)
+def built(folder: Path, preprocessor: TokensInput) -> CausalLMModule:
+    return build(CausalLM(pretrained=str(folder), max_length=LENGTH), preprocessor)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from through_checkpoint import carry
 from trainjob.api import Model
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
-from trainjob.kinds.image_classifier.network import ImageClassifier
+from trainjob.kinds.image_classifier.network import ImageModule
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.models import build, load_model, save_model
 
@@ -66,7 +66,7 @@ def test_a_network_gets_normalized_pixels_to_the_bit(image_preprocessor: MakePre
     """Earlier versions normalized rows with NumPy, before copying them to the device."""
     preprocessor = image_preprocessor(8, 8, 3)
     module = build(image_model(cnn={}), preprocessor).eval()
-    assert isinstance(module, ImageClassifier)
+    assert isinstance(module, ImageModule)
     pixels = torch.arange(256, dtype=torch.uint8).repeat(3 * 2)[: 2 * 3 * 64].reshape(2, 3, 8, 8)
     images = input_of(preprocessor, ImageInput)
     mean, std = (np.array(value, np.float32)[:, None, None] for value in (images.mean, images.std))
@@ -94,7 +94,7 @@ def test_the_mlp_is_as_the_spec_says(image_preprocessor: MakePreprocessor) -> No
 
 def test_images_too_small_for_the_blocks_are_refused(image_preprocessor: MakePreprocessor) -> None:
     spec = image_model(cnn={"channels": [4, 4, 4, 4]})
-    assert isinstance(build(spec, image_preprocessor(16, 16, 1)), ImageClassifier)
+    assert isinstance(build(spec, image_preprocessor(16, 16, 1)), ImageModule)
     with pytest.raises(UserError, match=r"imageClassifier\.cnn\.channels: 4 blocks .* 16 x 16 .* have 16 x 8"):
         build(spec, image_preprocessor(8, 16, 1))
 

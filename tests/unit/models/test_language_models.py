@@ -15,17 +15,17 @@ from transformers.models.mamba.modeling_mamba import MambaForCausalLM
 
 from preprocessors import language_model
 from through_checkpoint import carry
-from trainjob.api import CausalLM as Spec
+from trainjob.api import CausalLM
 from trainjob.data.batches.batch import Batch
 from trainjob.errors import UserError
-from trainjob.kinds.causal_lm.network import CausalLM, build
+from trainjob.kinds.causal_lm.network import CausalLMModule, build
 from trainjob.kinds.causal_lm.packing import next_tokens, pack, unpacked
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 from trainjob.kinds.targets.next_token_objective import NextTokenObjective, TokenTally
 from trainjob.models import load_language_model, load_model, save_model
 
 LENGTH = 24
-SPEC = Spec.model_validate(
+SPEC = CausalLM.model_validate(
     {"decoder": {"layers": 2, "hiddenSize": 32, "heads": 4, "vocabularySize": 300}, "maxLength": LENGTH}
 )
 
@@ -36,7 +36,7 @@ def preprocessor() -> TokensInput:
 
 
 @pytest.fixture(scope="module", params=["eager", "sdpa"])
-def model(request: pytest.FixtureRequest, preprocessor: TokensInput) -> CausalLM:
+def model(request: pytest.FixtureRequest, preprocessor: TokensInput) -> CausalLMModule:
     torch.manual_seed(0)
     model = build(SPEC, preprocessor).eval()
     model.network.set_attn_implementation(request.param)
@@ -57,13 +57,13 @@ def batch_of(texts: list[list[int]]) -> Batch:
     return Batch({"input_ids": tokens, "position_ids": positions}, labels)
 
 
-def alone(model: CausalLM, text: list[int]) -> torch.Tensor:
+def alone(model: CausalLMModule, text: list[int]) -> torch.Tensor:
     tokens = torch.tensor([text])
     logits = model(tokens, torch.arange(len(text))[None])
     return functional.cross_entropy(logits[0, :-1], tokens[0, 1:], reduction="none")
 
 
-def test_texts_of_a_row_are_as_if_each_were_alone(model: CausalLM):
+def test_texts_of_a_row_are_as_if_each_were_alone(model: CausalLMModule):
     texts = documents(9, 2, 10, 24, 17, 3)
     batch = batch_of(texts)
     packed = NextTokenObjective().losses(model(**batch.inputs), batch)
@@ -72,7 +72,7 @@ def test_texts_of_a_row_are_as_if_each_were_alone(model: CausalLM):
     torch.testing.assert_close(packed[packed > 0].sort().values, apart.sort().values, rtol=0, atol=1e-4)
 
 
-def test_gradients_are_those_of_texts_alone(model: CausalLM):
+def test_gradients_are_those_of_texts_alone(model: CausalLMModule):
     texts = documents(9, 2, 10, 17, 3)
     batch = batch_of(texts)
     NextTokenObjective().losses(model(**batch.inputs), batch).sum().backward()
@@ -85,7 +85,7 @@ def test_gradients_are_those_of_texts_alone(model: CausalLM):
     model.zero_grad()
 
 
-def test_scores_are_means_over_tokens(model: CausalLM):
+def test_scores_are_means_over_tokens(model: CausalLMModule):
     """However the texts divide into batches."""
     texts = documents(9, 2, 10, 24, 17, 3)
     tally = TokenTally(torch.device("cpu"))
@@ -99,7 +99,7 @@ def test_scores_are_means_over_tokens(model: CausalLM):
     assert scores.as_metrics("test") == {"test_loss": scores.loss, "test_perplexity": scores.perplexity}
 
 
-def test_a_saved_model_loads_with_the_same_answers(model: CausalLM, preprocessor: TokensInput, tmp_path: Path):
+def test_a_saved_model_loads_with_the_same_answers(model: CausalLMModule, preprocessor: TokensInput, tmp_path: Path):
     save_model(model, language_model(preprocessor), tmp_path)
     loaded, _ = load_language_model(tmp_path)
     batch = batch_of(documents(9, 3))
@@ -117,10 +117,10 @@ def test_a_pretrained_decoder_is_taken_with_its_weights(preprocessor: TokensInpu
     config = GPT2Config(vocab_size=300, n_embd=16, n_layer=1, n_head=2, n_positions=32)
     GPT2LMHeadModel(config).save_pretrained(tmp_path)
     language_model(preprocessor).save(tmp_path)
-    built = build(Spec(pretrained=str(tmp_path), max_length=LENGTH), preprocessor)
+    built = build(CausalLM(pretrained=str(tmp_path), max_length=LENGTH), preprocessor)
     assert built.network.config.model_type == "gpt2"
     with pytest.raises(UserError, match=r"causalLM.maxLength: .* takes at most 32 tokens, not 64"):
-        build(Spec(pretrained=str(tmp_path), max_length=64), preprocessor)
+        build(CausalLM(pretrained=str(tmp_path), max_length=64), preprocessor)
 
 
 def test_weights_are_float32_part_by_part_where_files_have_fewer_bits(preprocessor: TokensInput, tmp_path: Path):
@@ -128,7 +128,7 @@ def test_weights_are_float32_part_by_part_where_files_have_fewer_bits(preprocess
     config = LlamaConfig(vocab_size=300, hidden_size=16, num_hidden_layers=2, num_attention_heads=2)
     LlamaForCausalLM(config).bfloat16().save_pretrained(tmp_path)
     language_model(preprocessor).save(tmp_path)
-    spec = Spec(pretrained=str(tmp_path), max_length=LENGTH)
+    spec = CausalLM(pretrained=str(tmp_path), max_length=LENGTH)
     whole, stored = build(spec, preprocessor), build(spec, preprocessor, as_stored=True)
     for part in stored.parts():
         assert {weight.dtype for weight in part.parameters()} == {torch.float32}
@@ -146,9 +146,9 @@ def test_a_decoder_that_looks_beyond_a_texts_beginning_is_refused(
     network = MambaForCausalLM(MambaConfig(vocab_size=300, hidden_size=16, num_hidden_layers=1))
     (network.bfloat16() if in_bfloat16 else network).save_pretrained(tmp_path)
     with pytest.raises(UserError, match=r"causalLM.pretrained: .* \(mamba\) attends across texts"):
-        build(Spec(pretrained=str(tmp_path), max_length=LENGTH), preprocessor, as_stored=as_stored)
+        build(CausalLM(pretrained=str(tmp_path), max_length=LENGTH), preprocessor, as_stored=as_stored)
 
 
 def test_a_pretrained_decoder_that_is_not_there_is_named(preprocessor: TokensInput, tmp_path: Path):
     with pytest.raises(UserError, match=r"^spec.model.causalLM.pretrained: there is no folder"):
-        build(Spec(pretrained=str(tmp_path / "absent")), preprocessor)
+        build(CausalLM(pretrained=str(tmp_path / "absent")), preprocessor)

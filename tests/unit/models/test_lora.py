@@ -18,10 +18,10 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from typer.testing import CliRunner
 
 from preprocessors import language_model
-from trainjob.api import CausalLM as Spec
+from trainjob.api import CausalLM
 from trainjob.cli.app import app
 from trainjob.errors import UserError
-from trainjob.kinds.causal_lm.network import CausalLM, build
+from trainjob.kinds.causal_lm.network import CausalLMModule, build
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 from trainjob.models import load_language_model, save_model
 
@@ -51,16 +51,16 @@ def base(request: pytest.FixtureRequest, preprocessor: TokensInput, tmp_path: Pa
     return folder
 
 
-def spec(base: Path, **lora: Any) -> Spec:
-    return Spec.model_validate({"pretrained": str(base), "maxLength": LENGTH, "lora": {"rank": 4} | lora})
+def spec(base: Path, **lora: Any) -> CausalLM:
+    return CausalLM.model_validate({"pretrained": str(base), "maxLength": LENGTH, "lora": {"rank": 4} | lora})
 
 
-def answers(model: CausalLM) -> torch.Tensor:
+def answers(model: CausalLMModule) -> torch.Tensor:
     with torch.inference_mode():
         return model.eval()(TOKENS, POSITIONS)
 
 
-def trained(base: Path, preprocessor: TokensInput, **lora: Any) -> CausalLM:
+def trained(base: Path, preprocessor: TokensInput, **lora: Any) -> CausalLMModule:
     """The model after three steps on all trainable weights."""
     torch.manual_seed(0)
     model = build(spec(base, **lora), preprocessor)
@@ -73,7 +73,7 @@ def trained(base: Path, preprocessor: TokensInput, **lora: Any) -> CausalLM:
 
 
 def test_an_adapter_begins_as_the_network_itself_and_alone_is_trained(base: Path, preprocessor: TokensInput):
-    plain = build(Spec(pretrained=str(base), max_length=LENGTH), preprocessor)
+    plain = build(CausalLM(pretrained=str(base), max_length=LENGTH), preprocessor)
     before = {name: weight.clone() for name, weight in plain.network.named_parameters()}
     torch.testing.assert_close(answers(build(spec(base), preprocessor)), answers(plain))
     model = trained(base, preprocessor)

@@ -14,8 +14,8 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
-from trainjob.kinds.causal_lm.network import CausalLM
-from trainjob.kinds.text_classifier.network import TextClassifier
+from trainjob.kinds.causal_lm.network import CausalLMModule
+from trainjob.kinds.text_classifier.network import TextModule
 from trainjob.models import Trainable, master_weights
 
 SIZES: dict[str, Any] = {
@@ -28,22 +28,22 @@ SIZES: dict[str, Any] = {
 TOKENS = torch.arange(2, 18).view(2, 8)
 
 
-def text() -> TextClassifier:
+def text() -> TextModule:
     torch.manual_seed(0)
     config = BertConfig(**SIZES, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    return TextClassifier(BertForSequenceClassification(config))
+    return TextModule(BertForSequenceClassification(config))
 
 
-def modern_text() -> TextClassifier:
+def modern_text() -> TextModule:
     torch.manual_seed(0)
     ends = {"pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2, "bos_token_id": 1, "eos_token_id": 2}
     config = ModernBertConfig(**SIZES, **ends, classifier_pooling="mean")
-    return TextClassifier(ModernBertForSequenceClassification(config))
+    return TextModule(ModernBertForSequenceClassification(config))
 
 
-def language() -> CausalLM:
+def language() -> CausalLMModule:
     torch.manual_seed(0)
-    return CausalLM(LlamaForCausalLM(LlamaConfig(**SIZES, tie_word_embeddings=True)))
+    return CausalLMModule(LlamaForCausalLM(LlamaConfig(**SIZES, tie_word_embeddings=True)))
 
 
 INPUTS: dict[Callable[..., Any], dict[str, Tensor]] = {

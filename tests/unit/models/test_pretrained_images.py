@@ -30,7 +30,7 @@ from trainjob.api import Model
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput, pretrained_processor
-from trainjob.models import Classifier, build, load_model, save_model
+from trainjob.models import TrainableClassifier, build, load_model, save_model
 
 CLASSES = ["bird", "cat", "dog"]
 PIXELS = torch.arange(4 * 3 * 16 * 16).remainder(251).to(torch.uint8).reshape(4, 3, 16, 16)
@@ -49,10 +49,10 @@ def preprocessor_of(folder: Path) -> Preprocessor:
     return image_classifier(PretrainedImageInput.of(pretrained_processor(str(folder))), CLASSES, [1, 2, 3])
 
 
-def built(folder: Path, preprocessor: Preprocessor | None = None, **fields: Any) -> Classifier[Any]:
+def built(folder: Path, preprocessor: Preprocessor | None = None, **fields: Any) -> TrainableClassifier[Any]:
     model = Model.model_validate({"imageClassifier": {"pretrained": str(folder), **fields}})
     classifier = build(model, preprocessor or preprocessor_of(folder))
-    assert isinstance(classifier, Classifier)
+    assert isinstance(classifier, TrainableClassifier)
     return classifier
 
 

@@ -13,7 +13,7 @@ import torch
 from trainjob.api import Model
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
-from trainjob.kinds.text_classifier.network import TextClassifier
+from trainjob.kinds.text_classifier.network import TextModule
 from trainjob.kinds.text_classifier.saved_encoder import SavedEncoder
 from trainjob.models import build, load_model, save_model
 
@@ -43,7 +43,7 @@ def test_logits_equal_those_of_transformers(folder: Path, length: int, padding: 
     quick, _ = load_model(folder, only_to_answer=True)
     slow, _ = load_model(folder)
     assert isinstance(quick, SavedEncoder)
-    assert isinstance(slow, TextClassifier)
+    assert isinstance(slow, TextModule)
     assert quick.problem_type == slow.problem_type
     tokens = torch.arange(2 * length).view(2, length) % 29
     inputs = {"input_ids": tokens}
@@ -70,7 +70,7 @@ def test_logits_equal_those_of_transformers(folder: Path, length: int, padding: 
 )  # fmt: skip
 def test_other_networks_need_transformers(folder: Path, fields: dict[str, Any]):
     change(folder, **fields)
-    assert isinstance(load_model(folder, only_to_answer=True)[0], TextClassifier)
+    assert isinstance(load_model(folder, only_to_answer=True)[0], TextModule)
 
 
 def test_weights_of_another_network_are_refused(folder: Path):

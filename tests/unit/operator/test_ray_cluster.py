@@ -9,7 +9,7 @@ from operator_objects import UID, Object, trainjob
 from trainjob_operator.drift import has_drifted
 from trainjob_operator.network_policy import network_policy, recorded_network
 from trainjob_operator.render import mutable_fields, render
-from trainjob_operator.settings import Network, Settings
+from trainjob_operator.settings import NetworkSettings, Settings
 
 
 def ray_job(spec: Object | None = None, **settings: Any) -> Object:
@@ -76,8 +76,10 @@ def test_a_rayjob_of_an_older_version_keeps_its_deadline():
     assert "preRunningDeadlineSeconds" not in mutable_fields(trainjob(), made)["spec"]
 
 
-@pytest.mark.parametrize("network", [Network(), Network(kuberay_namespace="ray", kuberay_labels={"app": "kuberay"})])
-def test_a_network_policy_tells_the_settings_that_it_was_made_with(network: Network):
+@pytest.mark.parametrize(
+    "network", [NetworkSettings(), NetworkSettings(kuberay_namespace="ray", kuberay_labels={"app": "kuberay"})]
+)
+def test_a_network_policy_tells_the_settings_that_it_was_made_with(network: NetworkSettings):
     policy = network_policy(trainjob(), network)
     kept = recorded_network(policy)
     assert kept is not None
@@ -86,6 +88,6 @@ def test_a_network_policy_tells_the_settings_that_it_was_made_with(network: Netw
 
 @pytest.mark.parametrize("written", [None, "", "{", '{"kuberayNamespace": 1}'])
 def test_a_network_policy_that_does_not_tell_its_settings_is_made_with_those_there_are(written: str | None):
-    policy = network_policy(trainjob(), Network())
+    policy = network_policy(trainjob(), NetworkSettings())
     policy["metadata"]["annotations"]["trainjob.dev/network"] = written
     assert recorded_network(policy if written is not None else {"metadata": {}}) is None

@@ -13,12 +13,12 @@ import pytest
 from tcp_proxy import Proxy
 from trainjob.api.training_status import TrainingStatus
 from trainjob.progress import channel
-from trainjob.progress.channel import MAX_QUEUED, MAX_UNAUTHENTICATED, Address, Receiver, Sender
+from trainjob.progress.channel import MAX_QUEUED, MAX_UNAUTHENTICATED, Address, ProgressReceiver, Sender
 
 
 def test_snapshots_arrive_in_order_and_the_last_one_always():
     received: queue.Queue[TrainingStatus] = queue.Queue()
-    with Receiver(received.put) as receiver:
+    with ProgressReceiver(received.put) as receiver:
         sender = Sender(receiver.address)
         for step in range(50):
             sender.send(TrainingStatus(step=step, loss=0.5))
@@ -34,7 +34,7 @@ def test_snapshots_arrive_in_order_and_the_last_one_always():
 
 def test_who_has_not_the_key_is_refused_and_the_line_stays_open():
     received: queue.Queue[TrainingStatus] = queue.Queue()
-    with Receiver(received.put) as receiver:
+    with ProgressReceiver(received.put) as receiver:
         wrong = replace(receiver.address, key=b"wrong")
         with pytest.raises(Exception, match="digest"):
             Client((wrong.host, wrong.port), authkey=wrong.key)
@@ -47,7 +47,7 @@ def test_who_has_not_the_key_is_refused_and_the_line_stays_open():
 def test_who_connects_and_says_nothing_holds_up_nobody(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(channel, "HANDSHAKE_SECONDS", 0.5)
     received: queue.Queue[TrainingStatus] = queue.Queue()
-    with Receiver(received.put) as receiver, ExitStack() as strangers:
+    with ProgressReceiver(received.put) as receiver, ExitStack() as strangers:
         address = receiver.address.host, receiver.address.port
         silent = [strangers.enter_context(socket.create_connection(address)) for _ in range(2 * MAX_UNAUTHENTICATED)]
         silent[0].sendall(b"\x00")
@@ -67,7 +67,7 @@ def test_who_connects_and_says_nothing_holds_up_nobody(monkeypatch: pytest.Monke
 def test_who_says_one_byte_after_the_other_holds_up_nobody(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(channel, "HANDSHAKE_SECONDS", 0.5)
     received: queue.Queue[TrainingStatus] = queue.Queue()
-    with Receiver(received.put) as receiver, ExitStack() as strangers:
+    with ProgressReceiver(received.put) as receiver, ExitStack() as strangers:
         address = receiver.address.host, receiver.address.port
         slow = [strangers.enter_context(socket.create_connection(address)) for _ in range(MAX_UNAUTHENTICATED)]
         sender = Sender(receiver.address)
@@ -86,7 +86,7 @@ def test_who_says_one_byte_after_the_other_holds_up_nobody(monkeypatch: pytest.M
 
 def test_a_line_that_was_lost_is_opened_again():
     received: queue.Queue[TrainingStatus] = queue.Queue()
-    with Receiver(received.put) as receiver:
+    with ProgressReceiver(received.put) as receiver:
         network = Proxy(receiver.address.port)
         sender = Sender(replace(receiver.address, port=network.port))
         sender.send(TrainingStatus(step=1), always=True)
@@ -115,7 +115,7 @@ def test_for_a_driver_that_takes_nothing_only_the_latest_is_kept():
 
 def test_what_is_printed_arrives_before_the_line_is_closed():
     lines: list[str] = []
-    with Receiver(lambda status: None, show=lines.append) as receiver:
+    with ProgressReceiver(lambda status: None, show=lines.append) as receiver:
         sender = Sender(receiver.address)
         for number in range(1000):
             sender.send_output(f"line {number} \ud83d\nand more".encode("utf-8", "replace").decode())
@@ -125,7 +125,7 @@ def test_what_is_printed_arrives_before_the_line_is_closed():
 
 
 def test_training_goes_on_without_a_driver():
-    with Receiver(lambda status: None) as receiver:
+    with ProgressReceiver(lambda status: None) as receiver:
         address = receiver.address
     sender = Sender(address)
     sender.send(TrainingStatus(step=1), always=True)

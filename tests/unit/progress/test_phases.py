@@ -7,7 +7,7 @@ import pytest
 
 from cluster.jobs import eventually
 from trainjob.api import Checkpoints
-from trainjob.api.training_status import Phase, TrainingStatus, TuningStatus
+from trainjob.api.training_status import TrainingPhase, TrainingStatus, TuningStatus
 from trainjob.doing import DOING
 from trainjob.progress import phases, snapshots
 from trainjob.progress.channel import Direct
@@ -86,7 +86,7 @@ def test_a_validation_is_told_until_training_goes_on(
     reporter.validated(1, {"validation_loss": 0.5})
     assert (seen[-1].phase, seen[-1].eta, seen[-1].percent) == (None, 0, 80)
     reporter.evaluating("loading the best checkpoint")
-    assert seen[-1].phase == Phase(name="loading the best checkpoint")
+    assert seen[-1].phase == TrainingPhase(name="loading the best checkpoint")
     for done in (50, 100):
         reporter.scored("test", done, 100)
     assert [status.percent for status in seen[-2:]] == [90, 99.9], "100 is for a run that has finished"
@@ -107,30 +107,33 @@ def test_the_percentage_does_not_fall_where_two_sets_are_scored_last(
 def test_another_phase_has_a_pace_of_its_own(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(phases, "SILENT_SECONDS", 0.0)
     clock = PhaseClock()
-    clock.observe(Phase(name="validation", done=0, total=10))
-    assert clock.observe(Phase(name="validation", done=10, total=10)) == (
-        Phase(name="validation", done=10, total=10),
+    clock.observe(TrainingPhase(name="validation", done=0, total=10))
+    assert clock.observe(TrainingPhase(name="validation", done=10, total=10)) == (
+        TrainingPhase(name="validation", done=10, total=10),
         0,
     )
-    half = Phase(name="test", done=4, total=10)
+    half = TrainingPhase(name="test", done=4, total=10)
     assert clock.observe(half) == (half, None)
-    assert clock.observe(Phase(name="test", done=8)) == (Phase(name="test", done=8), None)
+    assert clock.observe(TrainingPhase(name="test", done=8)) == (TrainingPhase(name="test", done=8), None)
 
 
 def test_a_wait_before_the_first_row_is_no_part_of_the_pace(monkeypatch: pytest.MonkeyPatch):
     clock, since = PhaseClock(), phases.time.monotonic()
     for seconds, done, eta in ((0, 0, None), (20, 0, None), (22, 10, 18.0)):
         monkeypatch.setattr(phases.time, "monotonic", lambda seconds=seconds: since + seconds)
-        told = clock.observe(Phase(name="reading", done=done, total=100))
+        told = clock.observe(TrainingPhase(name="reading", done=done, total=100))
         assert (told and told[1]) == (eta and pytest.approx(eta))
 
 
 def test_of_what_cannot_be_counted_seconds_are(monkeypatch: pytest.MonkeyPatch):
     clock, since = PhaseClock(), phases.time.monotonic()
     monkeypatch.setattr(phases.time, "monotonic", lambda: since)
-    assert clock.observe(Phase(name="starting Ray")) is None
+    assert clock.observe(TrainingPhase(name="starting Ray")) is None
     monkeypatch.setattr(phases.time, "monotonic", lambda: since + 5)
-    assert clock.observe(Phase(name="starting Ray")) == (Phase(name="starting Ray", done=5, unit="s"), None)
+    assert clock.observe(TrainingPhase(name="starting Ray")) == (
+        TrainingPhase(name="starting Ray", done=5, unit="s"),
+        None,
+    )
 
 
 @pytest.fixture
@@ -148,18 +151,18 @@ def test_the_driver_tells_what_it_does_until_the_workers_start(watching: Snapsho
     DOING.begin("reading", 9000, "bytes")
     watching.preparing(0.0)
     DOING.add(4000)
-    reading = Phase(name="reading", done=4000, total=9000, unit="bytes")
+    reading = TrainingPhase(name="reading", done=4000, total=9000, unit="bytes")
     eventually(lambda: seen[-1].phase == reading, 60)
     DOING.add(2000)
     eventually(lambda: seen[-1].eta is not None and seen[-1].eta > 0, 60)
     assert seen[-1].stage == "Preparing"
     DOING.begin("preparing rows", 10, "rows")
     watching.starting()
-    eventually(lambda: seen[-1].phase == Phase(name="preparing rows", done=0, total=10, unit="rows"), 60)
+    eventually(lambda: seen[-1].phase == TrainingPhase(name="preparing rows", done=0, total=10, unit="rows"), 60)
     DOING.reach(10)
     eventually(lambda: phase_name(seen[-1]) == "starting 2 workers", 60)
     assert seen[-1].stage == "Starting"
-    watching.add(TrainingStatus(stage="Starting", phase=Phase(name="loading the model")))
+    watching.add(TrainingStatus(stage="Starting", phase=TrainingPhase(name="loading the model")))
     eventually(lambda: phase_name(seen[-1]) == "loading the model", 60)
 
 
@@ -173,7 +176,7 @@ def test_how_long_workers_are_silent_is_told(watching: Snapshots, seen: list[Tra
     assert seen[-1].eta == 70.0, "as training said"
     watching.add(TrainingStatus(stage="Training", step=4, epoch=4))
     eventually(lambda: phase_name(seen[-1]) == "since report 4", 60)
-    watching.add(TrainingStatus(stage="Evaluating", step=10, steps=10, phase=Phase(name="saving the model")))
+    watching.add(TrainingStatus(stage="Evaluating", step=10, steps=10, phase=TrainingPhase(name="saving the model")))
     eventually(lambda: phase_name(seen[-1]) == "saving the model", 60)
     DOING.begin("writing the report")
     watching.finishing()
@@ -183,7 +186,7 @@ def test_how_long_workers_are_silent_is_told(watching: Snapshots, seen: list[Tra
 
 
 def test_a_search_is_told_in_steps_of_its_trials(watching: Snapshots, seen: list[TrainingStatus]):
-    trials = Phase(name="trials", done=30, total=240, unit="steps")
+    trials = TrainingPhase(name="trials", done=30, total=240, unit="steps")
     watching.preparing(0.0)
     watching.search(lambda: trials)
     watching.add(TrainingStatus(stage="Training", message="trial 1 of 8", percent=95, tuning=TuningStatus(total=8)))

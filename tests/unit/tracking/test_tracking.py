@@ -19,7 +19,7 @@ from trainjob.runs.tracked import Tracked
 from trainjob.storage import Folder
 from trainjob.tracking.follow import Followed
 from trainjob.tracking.sync import first_new
-from trainjob.tracking.tracker import State
+from trainjob.tracking.tracker import EndState
 
 PACKAGE = """
 import json
@@ -62,7 +62,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[
     return lambda: [json.loads(line) for line in (tmp_path / CALLS).read_text().splitlines()]
 
 
-def follow(run: Folder, tmp_path: Path, state: State | None, name: str = "lines") -> Followed:
+def follow(run: Folder, tmp_path: Path, state: EndState | None, name: str = "lines") -> Followed:
     """Follows a run as a new process does."""
     tracking = [{"custom": {"name": name, "options": {"file": str(tmp_path / CALLS)}}}]
     job = with_overrides(run.read("trainjob.yaml").decode(), "x", [f"spec.tracking={json.dumps(tracking)}"])

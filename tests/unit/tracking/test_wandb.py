@@ -16,7 +16,7 @@ from report_runs import TEXT_JOB, finish, searched, step, write_run
 from trainjob.api.load import with_overrides
 from trainjob.storage import Folder
 from trainjob.tracking.follow import Followed
-from trainjob.tracking.tracker import State
+from trainjob.tracking.tracker import EndState
 
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # wandb's service
 Record: Any = import_module("wandb.proto.wandb_internal_pb2").Record
@@ -31,7 +31,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     wandb.teardown()
 
 
-def follow(run: Folder, state: State | None, **settings: str) -> Followed:
+def follow(run: Folder, state: EndState | None, **settings: str) -> Followed:
     """Follows a run as a new process does."""
     job = with_overrides(
         run.read("trainjob.yaml").decode(), "x", [f"spec.tracking={json.dumps([{'wandb': settings}])}"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import Checkpoints, Tuning
-from trainjob.api.training_status import Phase, TrainingStatus
+from trainjob.api.training_status import TrainingPhase, TrainingStatus
 from trainjob.errors import UserError, is_transient
 from trainjob.launch.worker_errors import failure_of
 from trainjob.runs.trials import TrialSteps
@@ -70,13 +70,13 @@ def test_a_search_counts_the_steps_of_its_trials(tmp_path: Path):
     trials = board(tmp_path, seen)
     trials.begin_next()
     assert seen[-1].message == "trial 1 of 3, 0/3 trials ended"
-    assert trials.phase() == Phase(name="trials"), "how many steps it takes is not known yet"
+    assert trials.phase() == TrainingPhase(name="trials"), "how many steps it takes is not known yet"
     trials.stepped(TrialSteps(1, 10, 40))
-    assert trials.phase() == Phase(name="trials", done=10, total=120, unit="steps")
+    assert trials.phase() == TrainingPhase(name="trials", done=10, total=120, unit="steps")
     trials.ended(1, "stopped")
     trials.begin_next()
     trials.stepped(TrialSteps(2, 5, 20))
-    assert trials.phase() == Phase(name="trials", done=15, total=45, unit="steps"), "the first took 10"
+    assert trials.phase() == TrainingPhase(name="trials", done=15, total=45, unit="steps"), "the first took 10"
     trials.begin_next()
     assert seen[-1].message == "trials 2, 3 of 3, 1/3 trials ended, 1 stopped early"
     assert seen[-1].percent is not None

@@ -12,7 +12,7 @@ import torch
 from cluster.jobs import eventually
 from trainjob.api.numbers import not_finite
 from trainjob.api.training_status import TrainingStatus
-from trainjob.progress.channel import Receiver
+from trainjob.progress.channel import ProgressReceiver
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import last_metrics, read_history
 from trainjob.storage import Folder
@@ -77,7 +77,7 @@ class Reporting:
     def reports(self, *reports: list[dict[Any, Any]]) -> None:
         """Each is a list of what the ranks report."""
         before = len(self.statuses)
-        with Receiver(self.statuses.append, show=self.lines.append) as receiver:
+        with ProgressReceiver(self.statuses.append, show=self.lines.append) as receiver:
             callback = ReportCallback(self.run, receiver.address)
             for report in reports:
                 callback.after_report(None, report, None)

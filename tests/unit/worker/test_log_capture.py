@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from trainjob.errors import UserError
-from trainjob.progress.channel import Receiver
+from trainjob.progress.channel import ProgressReceiver
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.logs import latest_log
 from trainjob.storage import Folder
@@ -130,7 +130,7 @@ def test_of_very_much_the_beginning_and_the_end_are_kept(path: Path, monkeypatch
 
 def test_rank_0_is_heard_by_the_driver_to_its_last_word(path: Path):
     shown: list[str] = []
-    with Receiver(lambda status: None, show=shown.append) as receiver:
+    with ProgressReceiver(lambda status: None, show=shown.append) as receiver:
         for rank in (0, 1):
             with captured(LogTarget(Folder(str(path)), 1, receiver.address), rank):
                 say(f"rank {rank}\nthe end")

@@ -23,7 +23,7 @@ from trainjob.errors import DataError, UserError
 from trainjob.evaluation import ClassificationScores
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.launch.worker_errors import WorkerError
-from trainjob.progress.channel import Address, Receiver
+from trainjob.progress.channel import Address, ProgressReceiver
 from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import files_of
 from trainjob.runs.predictions import read_predictions
@@ -173,7 +173,7 @@ def test_a_worker_continues_from_the_latest_sound_checkpoint(tmp_path: Path):
     )
     (latest / "state" / "00001.bin").write_bytes(b"damaged")
     snapshots: list[TrainingStatus] = []
-    with Receiver(snapshots.append) as receiver:
+    with ProgressReceiver(snapshots.append) as receiver:
         again, _ = run_on(2, train_and_score, task_of(setup, receiver.address))
         deadline = time.monotonic() + 30
         while (not snapshots or snapshots[-1].stage != "Evaluating") and time.monotonic() < deadline:

@@ -30,7 +30,7 @@ def key(endpoint: str, model: str, messages: Sequence[Message]) -> str:
     return hashlib.sha256(json.dumps([endpoint, model, list(messages)]).encode()).hexdigest()
 
 
-class Answers:
+class AnswerCache:
     """`predictions/answers.jsonl`: one answer in each line. On disk each is there as soon as it is known; object
     storage gets them every few seconds, and when `close` is called."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from trainjob.api.baselines import LANGUAGE_MODEL_KEY, LanguageModel
-from trainjob.baselines.language_model.answers import Answer, Answers, key
+from trainjob.baselines.language_model.answers import Answer, AnswerCache, key
 from trainjob.baselines.language_model.budget import Budget, Spent
 from trainjob.baselines.language_model.prompt import Message, response_format
 from trainjob.doing import DOING
@@ -44,7 +44,7 @@ class NoCompletion(Exception):
 class Asker:
     """One model on one server, for one run."""
 
-    def __init__(self, model: LanguageModel, classes: list[str], answers: Answers) -> None:
+    def __init__(self, model: LanguageModel, classes: list[str], answers: AnswerCache) -> None:
         """Raises UserError where the `openai` package is missing."""
         try:
             from openai import OpenAI

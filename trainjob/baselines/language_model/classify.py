@@ -7,7 +7,7 @@ import numpy as np
 
 from trainjob.api.baselines import LanguageModel
 from trainjob.baselines.cheap import HeldOutPredictions
-from trainjob.baselines.language_model.answers import Answer, Answers
+from trainjob.baselines.language_model.answers import Answer, AnswerCache
 from trainjob.baselines.language_model.ask import Asker
 from trainjob.baselines.language_model.examples import chooser
 from trainjob.baselines.language_model.prompt import messages, read_answer
@@ -30,7 +30,7 @@ class Sorter:
         """
         if unknown := sorted(model.descriptions.keys() - set(classes)):
             raise UserError(f"descriptions names {', '.join(unknown)}, but the classes are {', '.join(classes)}")
-        self.classes, self.asker = classes, Asker(model, classes, Answers(run))
+        self.classes, self.asker = classes, Asker(model, classes, AnswerCache(run))
         self._descriptions = model.descriptions
         self._examples: Callable[[str], list[tuple[str, str]]] = lambda _: []
         if model.shots > 0:

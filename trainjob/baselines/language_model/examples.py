@@ -7,11 +7,11 @@ import numpy as np
 
 from trainjob.baselines.rows import Sampled
 
-Examples = list[tuple[str, str]]
+Shots = list[tuple[str, str]]
 """(text, class)."""
 
 
-def chooser(train: Sampled, classes: Sequence[str], shots: int, nearest: bool, seed: int) -> Callable[[str], Examples]:
+def chooser(train: Sampled, classes: Sequence[str], shots: int, nearest: bool, seed: int) -> Callable[[str], Shots]:
     """Gives the examples, `shots` of each class or all that there are, for a text.
 
     They are the same for all texts, drawn by the seed, or the `nearest` to each by the cosine of TF-IDF, the nearest

@@ -35,8 +35,8 @@ MAX_ROWS_OF_A_TASK = 2**40
 _CHANGED = "has changed while it was read: start the run again with --fresh"
 
 
-Loader = Callable[[Iterable[Any]], Iterator[pa.Table]]
-Loading = tuple[Sequence[Sized], Loader]
+TableLoader = Callable[[Iterable[Any]], Iterator[pa.Table]]
+Loading = tuple[Sequence[Sized], TableLoader]
 """Sources to read, and the function that reads them."""
 OnRows = Callable[[int], None]
 """Called with the number of additional rows read. Picklable."""
@@ -228,7 +228,7 @@ def data_context() -> "DataContext":
 
 
 def dataset_of(
-    parts: Sequence[Sized], loader: Loader, gpus: int = 0, numbered: bool = False, on_rows: OnRows | None = None
+    parts: Sequence[Sized], loader: TableLoader, gpus: int = 0, numbered: bool = False, on_rows: OnRows | None = None
 ) -> "Dataset":
     """The tables that `loader` makes from the parts, in their order; each task gets `gpus` GPUs. If `numbered`, rows
     have the column ROW. `on_rows` is called with the number of rows that a task has read."""
@@ -245,7 +245,7 @@ def dataset_of(
     )
 
 
-def _run_tasks(tasks: pa.Table, loader: Loader, numbered: bool, on_rows: OnRows | None) -> Iterator[pa.Table]:
+def _run_tasks(tasks: pa.Table, loader: TableLoader, numbered: bool, on_rows: OnRows | None) -> Iterator[pa.Table]:
     try:
         for task in tasks.to_pylist():
             tables = loader(pickle.loads(task["parts"]))

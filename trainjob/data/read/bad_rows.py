@@ -23,7 +23,7 @@ class TooFewRows(DataError):
 
 
 @dataclass
-class Mistake:
+class BadRowGroup:
     """Rows with the same mistake."""
 
     rows: int = 0
@@ -40,7 +40,7 @@ class BadRows:
 
     source: str = ""
     """Name of the set and its source."""
-    mistakes: dict[str, Mistake] = field(default_factory=dict[str, Mistake])
+    mistakes: dict[str, BadRowGroup] = field(default_factory=dict[str, BadRowGroup])
 
     @classmethod
     def of_set(cls, name: str, source: Source) -> "BadRows":
@@ -59,7 +59,7 @@ class BadRows:
 
     def add_rows(self, name: str, rows: int, first: str, message: str, advice: str = "") -> None:
         """Counts several rows of one kind that share one error, `first`."""
-        mistake = self.mistakes.setdefault(name, Mistake(message=message, advice=advice))
+        mistake = self.mistakes.setdefault(name, BadRowGroup(message=message, advice=advice))
         mistake.rows += rows
         if len(mistake.first) < SHOWN:
             shown = without_secrets(first)
@@ -68,7 +68,7 @@ class BadRows:
     def merge(self, later: "BadRows") -> None:
         """Adds the counts of a later part of the set."""
         for name, other in later.mistakes.items():
-            mistake = self.mistakes.setdefault(name, Mistake(message=other.message, advice=other.advice))
+            mistake = self.mistakes.setdefault(name, BadRowGroup(message=other.message, advice=other.advice))
             mistake.rows += other.rows
             mistake.first = [*mistake.first, *other.first][:SHOWN]
 
@@ -84,7 +84,7 @@ class BadRows:
         ]
 
 
-def _line(name: str, mistake: Mistake, counted: bool) -> str:
+def _line(name: str, mistake: BadRowGroup, counted: bool) -> str:
     count = f"{mistake.rows:,} rows: " if counted else ""
     advice = f" ({mistake.advice})" if mistake.advice else ""
     more = mistake.rows - len(mistake.first)

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-Features = Mapping[str, Mapping[str, object]]
+HubFeatures = Mapping[str, Mapping[str, object]]
 
 
-def hub_features(schema: pa.Schema) -> Features:
+def hub_features(schema: pa.Schema) -> HubFeatures:
     """The features of each column; empty for files of other programs."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
@@ -22,13 +22,13 @@ def hub_features(schema: pa.Schema) -> Features:
     return {name: feature for name, feature in wrapped.items() if isinstance(feature, dict)}
 
 
-def class_names(features: Features, column: str) -> tuple[str, ...] | None:
+def class_names(features: HubFeatures, column: str) -> tuple[str, ...] | None:
     """The names of a column's numbers, if it is a `ClassLabel`."""
     names = features.get(column, {}).get("names")
     return tuple(map(str, names)) if isinstance(names, list) else None
 
 
-def item_names(features: Features, column: str) -> tuple[str, ...] | None:
+def item_names(features: HubFeatures, column: str) -> tuple[str, ...] | None:
     """The names of the numbers in a column's lists, if these are of `ClassLabel`."""
     item = features.get(column, {}).get("feature")
     return class_names({column: item}, column) if isinstance(item, dict) else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from trainjob.data.read.hub_features import Features, class_names, hub_features
+from trainjob.data.read.hub_features import HubFeatures, class_names, hub_features
 from trainjob.data.read.label_lists import JoinColumns, with_lists
 from trainjob.data.read.rows import SourcePart, check_columns
 from trainjob.data.read.table_schema import table_schema
@@ -83,7 +83,7 @@ def _likely_images(schema: pa.Schema) -> list[str]:
     return structs or images or _called(texts, (*_NAMES_OF_IMAGES, *_NAMES_OF_PATHS))
 
 
-def _likely_labels(names: Sequence[str], features: Features) -> list[str]:
+def _likely_labels(names: Sequence[str], features: HubFeatures) -> list[str]:
     """ClassLabel columns in the hub's format, or else columns named like a label."""
     of_hub = [name for name in names if features.get(name, {}).get("_type") == "ClassLabel"]
     return of_hub or _called(names, _NAMES_OF_LABELS)

@@ -17,7 +17,7 @@ from trainjob.data.read.bad_csv_rows import BadCSVRows
 from trainjob.data.read.bad_rows import valid_rows
 from trainjob.data.read.csv_header import doubt_about_header
 from trainjob.data.read.csv_injection import is_of_predictions, unescaped, unescaped_names
-from trainjob.data.read.hub_features import Features, hub_features, item_names
+from trainjob.data.read.hub_features import HubFeatures, hub_features, item_names
 from trainjob.data.read.opening import Decompressed, open_seekable, open_stream, readable
 from trainjob.data.read.rows import (
     TABLE_ROWS,
@@ -56,7 +56,7 @@ def _text_rows(
     on_bad: OnBadRow,
     nested: Sequence[str] = (),
     image: str | None = None,
-    features: Features = MappingProxyType({}),
+    features: HubFeatures = MappingProxyType({}),
 ) -> Rows:
     """The rows with `columns` as text, except that of the images. `on_bad` gets rows that cannot be text. With
     the `features` of the Hugging Face hub, lists of numbers that have names are lists of names."""

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.causal_lm.packing import GIVEN
-from trainjob.kinds.causal_lm.piece_tokenizer import Pieces, PieceTokenizer, Tokens
+from trainjob.kinds.causal_lm.piece_tokenizer import Pieces, PieceTokenizer, TokenizedText
 
 OPEN, CLOSE = "90731846250219735081", "90731846250219735082"
 """The marks. Templates may escape other characters than digits, or change their case."""
@@ -82,7 +82,7 @@ class ControlTokens:
             for row, (pieces, has_one_piece) in enumerate(zip(rows, is_plain, strict=True))
         ]
 
-    def _are_spelled(self, tokens: Tokens) -> bool:
+    def _are_spelled(self, tokens: TokenizedText) -> bool:
         """Whether the text spells each control token exactly, not in characters that are normalized to it, such
         as capitals or full-width brackets."""
         return all(

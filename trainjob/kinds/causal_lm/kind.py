@@ -30,12 +30,14 @@ class CausalLMKind(Kind):
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TokensInput, NextToken]:
         return TokensInput.load(folder, state), NextToken()
 
-    def build(self, spec: CausalLM, tokens: TokensInput, target: NextToken, as_stored: bool) -> "network.CausalLM":
+    def build(
+        self, spec: CausalLM, tokens: TokensInput, target: NextToken, as_stored: bool
+    ) -> "network.CausalLMModule":
         from trainjob.kinds.causal_lm import network
 
         return network.build(spec, tokens, as_stored)
 
-    def load(self, folder: Path, tokens: TokensInput) -> "network.CausalLM":
+    def load(self, folder: Path, tokens: TokensInput) -> "network.CausalLMModule":
         from trainjob.kinds.causal_lm import network
 
         return network.load(folder, tokens)

@@ -33,7 +33,7 @@ from trainjob.storage import Folder
 PATH = "spec.model.causalLM"
 
 
-class CausalLM(Trainable[PreTrainedModel]):
+class CausalLMModule(Trainable[PreTrainedModel]):
     """Predicts the next token at each position of a row."""
 
     def __init__(self, network: PreTrainedModel) -> None:
@@ -82,12 +82,12 @@ class CausalLM(Trainable[PreTrainedModel]):
             save_network_config(self.network, folder)
 
 
-def build(spec: api.CausalLM, tokens: TokensInput, as_stored: bool = False) -> CausalLM:
+def build(spec: api.CausalLM, tokens: TokensInput, as_stored: bool = False) -> CausalLMModule:
     """A new language model, as `models.build` describes. Raises UserError if the pretrained decoder is missing or does
     not fit."""
     network = _from_scratch(spec, tokens) if spec.decoder else _pretrained(spec, tokens, as_stored)
     set_stop_tokens(network, tokens)
-    return CausalLM(network)
+    return CausalLMModule(network)
 
 
 def _from_scratch(spec: api.CausalLM, tokens: TokensInput) -> PreTrainedModel:
@@ -109,13 +109,13 @@ def _from_scratch(spec: api.CausalLM, tokens: TokensInput) -> PreTrainedModel:
     return LlamaForCausalLM(config)
 
 
-def load(folder: Path, tokens: TokensInput) -> CausalLM:
+def load(folder: Path, tokens: TokensInput) -> CausalLMModule:
     """The language model that is saved in `folder`. For an adapter, also loads the network that it belongs to, and
     raises UserError if that cannot be loaded."""
     base = lora.base_of(folder)
     network = load_saved(AutoModelForCausalLM, folder) if base is None else _adapted(base, folder)
     set_stop_tokens(network, tokens)
-    return CausalLM(network)
+    return CausalLMModule(network)
 
 
 def _adapted(base: str, folder: Path) -> PreTrainedModel:
@@ -147,7 +147,7 @@ PROBE = 8
 @torch.inference_mode()
 def _check_packing(network: PreTrainedModel, name: str) -> None:
     """Raises UserError for a decoder whose logits of a text depend on another text before it in the row."""
-    model = CausalLM(network).eval()
+    model = CausalLMModule(network).eval()
     tokens, positions = torch.arange(2 * PROBE)[None] % network.config.get_text_config().vocab_size, torch.arange(PROBE)
     try:
         with computing_in_float32(network):

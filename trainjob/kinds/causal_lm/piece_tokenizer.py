@@ -21,7 +21,7 @@ ANCHORS = ("\n", ".", "x")
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenizedText:
     """A text's tokens."""
 
     text: str
@@ -42,13 +42,13 @@ class PieceTokenizer:
         self._forbidden = forbidden - self._originals.keys()
         """Ids that no text may become."""
 
-    def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
+    def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
         """Raises DataError for a text that becomes a forbidden token."""
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         pairs = zip(texts, encodings, strict=True)
-        return [Tokens(text, self._allowed(encoding.ids), encoding.offsets) for text, encoding in pairs]
+        return [TokenizedText(text, self._allowed(encoding.ids), encoding.offsets) for text, encoding in pairs]
 
-    def codes(self, rows: Sequence[Pieces], whole: Sequence[Tokens] | None = None) -> list[list[int]]:
+    def codes(self, rows: Sequence[Pieces], whole: Sequence[TokenizedText] | None = None) -> list[list[int]]:
         """The tokens of each row, with GIVEN added to those that are not learned; `whole` are the rows' tokens, where
         they are known.
 
@@ -77,7 +77,7 @@ class PieceTokenizer:
             )
         return [self._originals.get(number, number) for number in ids]
 
-    def _openings(self, pieces: Pieces, tokens: Tokens) -> list[tuple[str, list[int]]]:
+    def _openings(self, pieces: Pieces, tokens: TokenizedText) -> list[tuple[str, list[int]]]:
         """The text before each learned piece, from the last dividing token on, and its tokens in the whole."""
         ends = [end for _, end in tokens.spans]
         found: list[tuple[str, list[int]]] = []
@@ -116,7 +116,7 @@ class PieceTokenizer:
         return None
 
 
-def _codes(pieces: Pieces, tokens: Tokens) -> list[int]:
+def _codes(pieces: Pieces, tokens: TokenizedText) -> list[int]:
     """A token is learned if it stands for a character of a learned piece."""
     is_learned = b"".join(bytes([learned]) * len(text) for text, learned in pieces)
     codes: list[int] = []

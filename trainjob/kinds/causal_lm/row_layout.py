@@ -1,6 +1,6 @@
 """Selects the parts of a row that a language model reads, and those that it learns."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,12 +15,12 @@ from trainjob.kinds.causal_lm.chat import ChatTemplate
 from trainjob.kinds.causal_lm.conversation_notes import conversation_marks
 from trainjob.kinds.causal_lm.conversations import PARALLEL, TOOLS, Conversation, Message, checked, parsed
 from trainjob.kinds.causal_lm.piece_tokenizer import Pieces
+from trainjob.kinds.input import Where
 from trainjob.kinds.inputs.text import joined_texts
 
 Form = Literal["text", "completion", "messages"]
 Prompt = str | list[Message] | dict[str, Any] | Conversation
 """A text, or a conversation: its messages alone, or `{"messages": […], "tools": […]}`."""
-Where = Callable[[int], str]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, Columns, Facts
+from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, ColumnFields, Facts
 from trainjob.kinds.usage import Library, Usage, usage_of_generator
 from trainjob.schema.base import OneOf, StrictModel
 from trainjob.schema.expressions import given, setting
@@ -63,7 +63,7 @@ class CausalLM(RuledModel, OneOf):
         scores=("trainjob.evaluation.scores.tokens:LanguageScores",),
         needs_dataset=True,
         formats=TABLE_FORMATS,
-        columns=Columns(
+        columns=ColumnFields(
             allowed=("text", "prompt", "completion", "messages"),
             required={
                 ("text", "prompt", "completion", "messages"): (

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from trainjob.kinds.facts import SCRATCH_RATE, Columns, Facts
+from trainjob.kinds.facts import SCRATCH_RATE, ColumnFields, Facts
 from trainjob.kinds.usage import Usage
 from trainjob.schema.base import StrictModel
 
@@ -19,7 +19,7 @@ class Function(StrictModel):
         scores=(),
         needs_dataset=False,
         formats=(),
-        columns=Columns(allowed=("text", "label", "cleaning"), required={}),
+        columns=ColumnFields(allowed=("text", "label", "cleaning"), required={}),
         metrics={},
         abilities=frozenset(),
         usual_baselines=(),

@@ -9,7 +9,7 @@ from trainjob.kinds.inputs.image_fit import LABEL
 from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget, load_target
 
 if TYPE_CHECKING:
-    from trainjob.models.classifier import Classifier
+    from trainjob.models.classifier import TrainableClassifier
 
 
 class ImageClassifierKind(ImageKind):
@@ -23,7 +23,7 @@ class ImageClassifierKind(ImageKind):
 
     def build(
         self, spec: ImageClassifier, images: ImageInput, target: ClassTarget, as_stored: bool
-    ) -> "Classifier[Any]":
+    ) -> "TrainableClassifier[Any]":
         from trainjob.kinds.image_classifier import network
 
         spec = spec.model_copy(update={"loss": target.loss(spec)})

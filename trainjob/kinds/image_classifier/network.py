@@ -14,7 +14,7 @@ from trainjob.api import StrictModel
 from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.augmentation import augment
 from trainjob.kinds.inputs.image import ImageInput
-from trainjob.models.classifier import Classifier, problem_type
+from trainjob.models.classifier import TrainableClassifier, problem_type
 from trainjob.models.config_format import SavedByConfig
 
 LARGEST_MAP = 8
@@ -90,7 +90,7 @@ class Normalization(nn.Module):
         return images
 
 
-class ImageClassifier(SavedByConfig[AnyConfig], Classifier[nn.Sequential]):
+class ImageModule(SavedByConfig[AnyConfig], TrainableClassifier[nn.Sequential]):
     """The network that `config` describes, on images that it first has to `normalize`."""
 
     def __init__(self, config: AnyConfig, normalize: Normalization) -> None:
@@ -106,9 +106,9 @@ class ImageClassifier(SavedByConfig[AnyConfig], Classifier[nn.Sequential]):
         return self.network(self.normalize(pixel_values)).float()
 
 
-def build(config: AnyConfig, images: ImageInput) -> ImageClassifier:
+def build(config: AnyConfig, images: ImageInput) -> ImageModule:
     """A new network. Raises UserError if the images are too small for it."""
-    return ImageClassifier(config, Normalization(images, config.model.augmentation))
+    return ImageModule(config, Normalization(images, config.model.augmentation))
 
 
 def is_saved_in(folder: Path) -> bool:
@@ -119,10 +119,10 @@ def is_saved_in(folder: Path) -> bool:
     )
 
 
-def load(folder: Path, images: ImageInput) -> ImageClassifier:
+def load(folder: Path, images: ImageInput) -> ImageModule:
     """The network that is saved in `folder`."""
     config = _CONFIG.validate_json((folder / "config.json").read_bytes())
-    module = ImageClassifier(config, Normalization(images))
+    module = ImageModule(config, Normalization(images))
     module.load_weights(folder)
     return module
 

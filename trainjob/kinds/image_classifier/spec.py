@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from trainjob.kinds.classifier import LABEL_METRICS, METRICS, SCORES_OF_LABELS, Classifier
-from trainjob.kinds.facts import Columns, Facts
+from trainjob.kinds.facts import ColumnFields, Facts
 from trainjob.kinds.image_network import ImageNetwork
 from trainjob.kinds.usage import Library, Usage, usage_of_predictor
 
@@ -19,7 +19,7 @@ class ImageClassifier(ImageNetwork, Classifier):
         takes_several_labels=True,
         needs_dataset=True,
         formats=(),
-        columns=Columns(allowed=("image", "label", "labels"), required={}),
+        columns=ColumnFields(allowed=("image", "label", "labels"), required={}),
         metrics=METRICS | LABEL_METRICS,
         abilities=frozenset({"tuning", "distillation", "compression"}),
         usual_baselines=("mostFrequent", "pixels"),

@@ -13,7 +13,7 @@ from trainjob.kinds.inputs.parts import image_parts
 from trainjob.kinds.targets.one_or_several_numbers import NumberTarget, load_target, number_reader
 
 if TYPE_CHECKING:
-    from trainjob.models.classifier import Classifier
+    from trainjob.models.classifier import TrainableClassifier
 
 
 class ImageRegressorKind(ImageKind):
@@ -30,7 +30,7 @@ class ImageRegressorKind(ImageKind):
 
     def build(
         self, spec: ImageRegressor, images: ImageInput, target: NumberTarget, as_stored: bool
-    ) -> "Classifier[Any]":
+    ) -> "TrainableClassifier[Any]":
         from trainjob.kinds.image_classifier import network
 
         if spec.pretrained is None:

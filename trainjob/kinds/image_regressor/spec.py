@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from trainjob.kinds.facts import Columns, Facts
+from trainjob.kinds.facts import ColumnFields, Facts
 from trainjob.kinds.image_network import ImageNetwork
 from trainjob.kinds.regressor import ERRORS, METRICS, SCALES_LOSSES, SCORES, Regressor
 from trainjob.kinds.usage import Usage, usage_of_regressor
@@ -18,7 +18,7 @@ class ImageRegressor(ImageNetwork, Regressor):
         scores=SCORES,
         needs_dataset=True,
         formats=(),
-        columns=Columns(allowed=("image", "label", "labels"), required={}),
+        columns=ColumnFields(allowed=("image", "label", "labels"), required={}),
         metrics=METRICS,
         errors=ERRORS,
         scales_losses=SCALES_LOSSES,

@@ -44,7 +44,7 @@ _LOOKS_LIKE_NUMBER = "|".join(
 
 
 @dataclass
-class Found:
+class CellCounts:
     """The types found in the cells of a column. Picklable."""
 
     cells: int = 0
@@ -67,7 +67,7 @@ class Found:
         """Counts further cells, without blanks around them, which `as_numbers` has read."""
         numbers, is_other = read
         filled = pc.sum(pc.not_equal(cells, "")).as_py() or 0
-        found = Found(filled, int(np.sum(~np.isnan(numbers))), int(np.sum(is_other)))
+        found = CellCounts(filled, int(np.sum(~np.isnan(numbers))), int(np.sum(is_other)))
         if found.others:
             found._count_values(cells)
         if self.words is not None:
@@ -93,7 +93,7 @@ class Found:
             near = pc.match_substring_regex(values.filter(pa.array(is_near)), _LOOKS_LIKE_NUMBER)
             self.like_numbers = int(np.sum(times[is_near][near.to_numpy(zero_copy_only=False)]))
 
-    def merge(self, later: "Found") -> None:
+    def merge(self, later: "CellCounts") -> None:
         """Adds the types found in the cells that follow."""
         self.cells += later.cells
         self.numbers += later.numbers
@@ -179,7 +179,7 @@ class TypeFinder:
     """A LabelReader that also finds the types of columns."""
 
     labels: LabelReader
-    found: dict[str, Found]
+    found: dict[str, CellCounts]
     """The types found so far, by column; other columns are ignored."""
 
     def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray | None]:
@@ -195,9 +195,9 @@ class TypeFinder:
         return self.labels.fit(survey, dataset, bad)
 
 
-def first_types(names: Sequence[str], parts: Sequence[SourcePart]) -> dict[str, Found]:
+def first_types(names: Sequence[str], parts: Sequence[SourcePart]) -> dict[str, CellCounts]:
     """The types found in the first rows, which usually are those of all."""
-    found, rows_seen = {name: Found() for name in names}, 0
+    found, rows_seen = {name: CellCounts() for name in names}, 0
     for rows in chain.from_iterable(part.read(names, leave_out) for part in parts):
         add_rows(found, rows)
         rows_seen += len(rows.table)
@@ -206,6 +206,6 @@ def first_types(names: Sequence[str], parts: Sequence[SourcePart]) -> dict[str, 
     return found
 
 
-def add_rows(found: Mapping[str, Found], rows: Rows) -> None:
+def add_rows(found: Mapping[str, CellCounts], rows: Rows) -> None:
     for name, each in found.items():
         each.add(cells_of(rows, name), read_cells(rows, name, "number"))

@@ -17,7 +17,7 @@ TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Answers:
+class ReadLabels:
     """The labels of some rows, read once for all columns."""
 
     classes: pa.DictionaryArray
@@ -28,7 +28,7 @@ class Answers:
         return cls(as_categories(labels).dictionary_encode("encode"), as_numbers(labels))
 
 
-def tells(cells: pa.Array, answers: Answers) -> bool:
+def tells(cells: pa.Array, answers: ReadLabels) -> bool:
     """Whether the cells of a column alone tell the labels of the same rows: each value always has the same label, or a
     line leads from one number to the other."""
     if len(cells) < MIN_ROWS:

@@ -17,7 +17,7 @@ from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, listed
 from trainjob.kinds.inputs.cells import as_categories
 from trainjob.kinds.inputs.column_types import typed
-from trainjob.kinds.inputs.leaks import Answers, tells
+from trainjob.kinds.inputs.leaks import ReadLabels, tells
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.inputs.table_columns import MAX_CATEGORIES, TableColumn
 from trainjob.kinds.inputs.table_scan import (
@@ -79,7 +79,7 @@ def fit_table(
         scanned = scan_typed(types, [], dataset, labels, train, seed, mapped)
     bad.merge(scanned.bad)
     told = [f' "{name}"' for name in dataset.labels] if dataset.labels else [""]
-    answered = [Answers.of(each) for each in answers]
+    answered = [ReadLabels.of(each) for each in answers]
     telling = [
         (name, label)
         for name, each in zip(names, cells, strict=True)

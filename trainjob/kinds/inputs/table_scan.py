@@ -19,7 +19,7 @@ from trainjob.data.read.label_lists import label_column, separate_labels
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.errors import DataError, RowError, listed
 from trainjob.kinds.inputs.cells import READERS, cells_of, read_cells
-from trainjob.kinds.inputs.column_types import Found, TypeFinder, first_types, typed
+from trainjob.kinds.inputs.column_types import CellCounts, TypeFinder, first_types, typed
 from trainjob.kinds.inputs.table import joined_cells, separated_cells
 from trainjob.kinds.inputs.table_columns import TableColumn
 
@@ -39,7 +39,7 @@ class ScannedTable:
     survey: Survey[SampledRow]
     labels: LabelReader
     bad: BadRows
-    found: dict[str, Found]
+    found: dict[str, CellCounts]
     """The types found in all rows, by column."""
 
 
@@ -98,7 +98,7 @@ def scan_typed(
 
     sampled = int(np.clip(SAMPLED_CELLS // len(names), MIN_SAMPLED, MAX_SAMPLED))
     columns = list(dict.fromkeys([*names, *unknown, str(label_column(dataset))]))
-    finder = TypeFinder(labels, {name: Found() for name in unknown})
+    finder = TypeFinder(labels, {name: CellCounts() for name in unknown})
     bad = BadRows()
     survey, reader = scan_rows(parts, ScanPlan(columns, finder, scan, sampled, partial(_check, types)), mapped, bad)
     assert isinstance(reader, TypeFinder)
@@ -144,7 +144,7 @@ def _first_types(
 
 
 def _types(
-    names: Sequence[str], given: Mapping[str, ColumnType], found: Mapping[str, Found], left_out: dict[str, str]
+    names: Sequence[str], given: Mapping[str, ColumnType], found: Mapping[str, CellCounts], left_out: dict[str, str]
 ) -> dict[str, ColumnType]:
     """The type of each column. Adds to `left_out` why a column is left out."""
     types: dict[str, ColumnType] = dict(given)

@@ -10,7 +10,7 @@ from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.kinds.targets.one_class import OneClass
 
 if TYPE_CHECKING:
-    from trainjob.models.classifier import Classifier
+    from trainjob.models.classifier import TrainableClassifier
 
 
 class TableClassifierKind(TableKind):
@@ -22,12 +22,14 @@ class TableClassifierKind(TableKind):
     def load_target(self, state: dict[str, Any]) -> OneClass:
         return OneClass.load(state)
 
-    def build(self, spec: TableClassifier, table: TableInput, target: OneClass, as_stored: bool) -> "Classifier[Any]":
+    def build(
+        self, spec: TableClassifier, table: TableInput, target: OneClass, as_stored: bool
+    ) -> "TrainableClassifier[Any]":
         from trainjob.kinds.table_classifier import network
 
         return network.build(spec, table, target, as_stored)
 
-    def load(self, folder: Path, table: TableInput) -> "Classifier[Any]":
+    def load(self, folder: Path, table: TableInput) -> "TrainableClassifier[Any]":
         from trainjob.kinds.table_classifier import network
 
         return network.load(folder, table)

@@ -8,12 +8,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trainjob.api import StrictModel
-from trainjob.api import TableClassifier as Spec
+from trainjob.api import StrictModel, TableClassifier
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.tabm import TableModel, build_tabm, new_encoder, saved_encoder
 from trainjob.kinds.targets.one_class import OneClass
-from trainjob.models.classifier import Classifier, problem_type
+from trainjob.models.classifier import TrainableClassifier, problem_type
 
 if TYPE_CHECKING:
     from transformers.modeling_utils import PreTrainedModel
@@ -21,27 +20,27 @@ if TYPE_CHECKING:
 MODEL_TYPE = "trainjob-table-classifier"
 
 
-class TableConfig(StrictModel):
+class TableClassifierConfig(StrictModel):
     """The content of a table classifier's config.json; preprocessor.json has the columns."""
 
     model_type: Annotated[Literal["trainjob-table-classifier"], Field(alias="model_type")] = MODEL_TYPE
     """Distinguishes this format from those of transformers."""
-    model: Spec
+    model: TableClassifier
     """The TrainJob's `spec.model.tableClassifier`."""
     classes: list[str]
     """Class names in the order of the logits."""
 
 
-class TableClassifier(TableModel[TableConfig], Classifier[nn.Module]):
+class TableClassifierModule(TableModel[TableClassifierConfig], TrainableClassifier[nn.Module]):
     """The network that `config` describes."""
 
-    def __init__(self, config: TableConfig, table: TableInput, encoder: "PreTrainedModel | None") -> None:
+    def __init__(self, config: TableClassifierConfig, table: TableInput, encoder: "PreTrainedModel | None") -> None:
         assert config.model.tabm is not None
         super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, len(config.classes), encoder))
         self.config = config
 
     @property
-    def spec(self) -> Spec:
+    def spec(self) -> TableClassifier:
         return self.config.model
 
     @property
@@ -70,16 +69,18 @@ class TableClassifier(TableModel[TableConfig], Classifier[nn.Module]):
         return yes - no
 
 
-def build(spec: Spec, table: TableInput, target: OneClass, as_stored: bool) -> TableClassifier:
+def build(spec: TableClassifier, table: TableInput, target: OneClass, as_stored: bool) -> TableClassifierModule:
     """A new table classifier."""
-    return TableClassifier(
-        TableConfig(model=spec, classes=target.classes), table, new_encoder(spec, spec.dropout, table, as_stored)
+    return TableClassifierModule(
+        TableClassifierConfig(model=spec, classes=target.classes),
+        table,
+        new_encoder(spec, spec.dropout, table, as_stored),
     )
 
 
-def load(folder: Path, table: TableInput) -> TableClassifier:
+def load(folder: Path, table: TableInput) -> TableClassifierModule:
     """The table classifier that is saved in `folder`."""
-    config = TableConfig.model_validate_json((folder / "config.json").read_bytes())
-    module = TableClassifier(config, table, saved_encoder(folder, table))
+    config = TableClassifierConfig.model_validate_json((folder / "config.json").read_bytes())
+    module = TableClassifierModule(config, table, saved_encoder(folder, table))
     module.load_weights(folder)
     return module

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from trainjob.kinds.classifier import METRICS, SCORES, Classifier
-from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
+from trainjob.kinds.facts import TABLE_FORMATS, ColumnFields, Facts
 from trainjob.kinds.table_network import NOT_TUNED, TableNetwork
 from trainjob.kinds.usage import Usage, usage_of_predictor
 
@@ -18,7 +18,7 @@ class TableClassifier(TableNetwork, Classifier):
         scores=SCORES,
         needs_dataset=True,
         formats=TABLE_FORMATS,
-        columns=Columns(
+        columns=ColumnFields(
             allowed=("features", "columns", "label"),
             required={("label",): "is required by model.tableClassifier: the column that holds the label"},
         ),

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from trainjob.api import StrictModel
-from trainjob.api import TableRegressor as Spec
+from trainjob.api import StrictModel, TableRegressor
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.tabm import TableModel, build_tabm, new_encoder, saved_encoder
 from trainjob.models.trainable import Trainable
@@ -18,27 +17,27 @@ if TYPE_CHECKING:
 MODEL_TYPE = "trainjob-table-regressor"
 
 
-class TableConfig(StrictModel):
+class TableRegressorConfig(StrictModel):
     """The content of a table regressor's config.json; preprocessor.json has the columns."""
 
     model_type: Annotated[Literal["trainjob-table-regressor"], Field(alias="model_type")] = MODEL_TYPE
     """Distinguishes this format from those of transformers."""
-    model: Spec
+    model: TableRegressor
     """The TrainJob's `spec.model.tableRegressor`."""
     outputs: int = 1
     """Numbers of each row; earlier versions did not write it."""
 
 
-class TableRegressor(TableModel[TableConfig], Trainable[nn.Module]):
+class TableRegressorModule(TableModel[TableRegressorConfig], Trainable[nn.Module]):
     """The network that `config` describes."""
 
-    def __init__(self, config: TableConfig, table: TableInput, encoder: "PreTrainedModel | None") -> None:
+    def __init__(self, config: TableRegressorConfig, table: TableInput, encoder: "PreTrainedModel | None") -> None:
         assert config.model.tabm is not None
         super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, config.outputs, encoder))
         self.config = config
 
     @property
-    def spec(self) -> Spec:
+    def spec(self) -> TableRegressor:
         return self.config.model
 
     def forward(
@@ -57,16 +56,16 @@ class TableRegressor(TableModel[TableConfig], Trainable[nn.Module]):
         return answers if self.training else answers.mean(dim=1)
 
 
-def build(spec: Spec, table: TableInput, outputs: int, as_stored: bool) -> TableRegressor:
+def build(spec: TableRegressor, table: TableInput, outputs: int, as_stored: bool) -> TableRegressorModule:
     """A new table regressor that predicts this many numbers for each row."""
-    return TableRegressor(
-        TableConfig(model=spec, outputs=outputs), table, new_encoder(spec, spec.dropout, table, as_stored)
+    return TableRegressorModule(
+        TableRegressorConfig(model=spec, outputs=outputs), table, new_encoder(spec, spec.dropout, table, as_stored)
     )
 
 
-def load(folder: Path, table: TableInput) -> TableRegressor:
+def load(folder: Path, table: TableInput) -> TableRegressorModule:
     """The table regressor that is saved in `folder`."""
-    config = TableConfig.model_validate_json((folder / "config.json").read_bytes())
-    module = TableRegressor(config, table, saved_encoder(folder, table))
+    config = TableRegressorConfig.model_validate_json((folder / "config.json").read_bytes())
+    module = TableRegressorModule(config, table, saved_encoder(folder, table))
     module.load_weights(folder)
     return module

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
+from trainjob.kinds.facts import TABLE_FORMATS, ColumnFields, Facts
 from trainjob.kinds.regressor import ERRORS, METRICS, SCALES_LOSSES, SCORES, Regressor
 from trainjob.kinds.table_network import NOT_TUNED, TableNetwork
 from trainjob.kinds.usage import Usage, usage_of_regressor
@@ -18,7 +18,7 @@ class TableRegressor(TableNetwork, Regressor):
         scores=SCORES,
         needs_dataset=True,
         formats=TABLE_FORMATS,
-        columns=Columns(
+        columns=ColumnFields(
             allowed=("features", "columns", "label", "labels"),
             required={("label", "labels"): "is required by model.tableRegressor: the column that holds the number"},
         ),

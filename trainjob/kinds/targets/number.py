@@ -51,7 +51,7 @@ class NumberLabels:
     def merge(self, later: "NumberLabels") -> Translation:
         return lambda labels: labels
 
-    def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], Number]":
+    def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], OneNumber]":
         """Raises DataError where all labels are equal, or too few different rows are there to set some aside for
         validation."""
         labels = survey.labels
@@ -65,11 +65,11 @@ class NumberLabels:
         refuse_too_few(survey.hashes, dataset)
         strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MAX_STRATA))
         edges = np.unique(np.quantile(labels, np.arange(1, strata) / strata)) if strata > 1 else np.empty(0)
-        return survey, Number(edges.tolist())
+        return survey, OneNumber(edges.tolist())
 
 
 @dataclass(frozen=True)
-class Number(Target):
+class OneNumber(Target):
     """Labels are finite numbers; the network has one output, the standardized label."""
 
     edges: list[float]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from trainjob.evaluation import Scores
-    from trainjob.kinds.classifier import Classifier as Spec
+    from trainjob.kinds.classifier import Classifier
     from trainjob.kinds.targets.classification import Classification
     from trainjob.models.classifier import AnsweringClassifier
 
@@ -98,7 +98,7 @@ class OneClass:
     def unlabelled(self, rows: int) -> np.ndarray:
         return np.full(rows, -1)
 
-    def loss(self, spec: "Spec") -> Loss:
+    def loss(self, spec: "Classifier") -> Loss:
         return spec.loss
 
     def decided(self, validation: "Scores") -> Self:

@@ -4,10 +4,10 @@ from typing import Any
 
 from trainjob.api import Dataset
 from trainjob.data.read.label_lists import label_column
-from trainjob.kinds.targets.number import Number, NumberLabels
+from trainjob.kinds.targets.number import NumberLabels, OneNumber
 from trainjob.kinds.targets.several_numbers import SeveralNumberLabels, SeveralNumbers
 
-NumberTarget = Number | SeveralNumbers
+NumberTarget = OneNumber | SeveralNumbers
 
 
 def number_reader(dataset: Dataset, column: str | None = None) -> NumberLabels | SeveralNumberLabels:
@@ -18,4 +18,4 @@ def number_reader(dataset: Dataset, column: str | None = None) -> NumberLabels |
 
 def load_target(state: dict[str, Any]) -> NumberTarget:
     """The target that was saved with these fields of preprocessor.json, which are taken out."""
-    return SeveralNumbers.load(state) if "label_columns" in state else Number.load(state)
+    return SeveralNumbers.load(state) if "label_columns" in state else OneNumber.load(state)

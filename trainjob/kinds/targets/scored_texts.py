@@ -13,7 +13,7 @@ from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.evaluation.similarity import SimilarityJudge
 from trainjob.kinds.target import Guesses
-from trainjob.kinds.targets.number import Number, NumberLabels
+from trainjob.kinds.targets.number import NumberLabels, OneNumber
 from trainjob.kinds.targets.vectors import Vectors, rows_with_texts
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ScoredTexts(Vectors):
 
     text: list[str]
     pair: list[str]
-    scores: Number
+    scores: OneNumber
 
     def in_words(self) -> str:
         low, *_, high = self.scores.quantiles
@@ -128,4 +128,4 @@ class ScoredTexts(Vectors):
     @classmethod
     def load(cls, state: dict[str, Any]) -> Self:
         """Takes its fields out of the content of preprocessor.json."""
-        return cls(**state.pop("scored"), scores=Number.load(state))
+        return cls(**state.pop("scored"), scores=OneNumber.load(state))

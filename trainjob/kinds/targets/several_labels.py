@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from trainjob.evaluation import Scores
     from trainjob.evaluation.scores.labels import LabelsScores
-    from trainjob.kinds.classifier import Classifier as Spec
+    from trainjob.kinds.classifier import Classifier
     from trainjob.kinds.targets.labels_objective import LabelsObjective
     from trainjob.models.classifier import AnsweringClassifier
 
@@ -175,7 +175,7 @@ class SeveralLabels(Target):
     def unlabelled(self, rows: int) -> np.ndarray:
         return np.full((rows, len(self.names)), -1, np.int8)
 
-    def loss(self, spec: "Spec") -> Loss:
+    def loss(self, spec: "Classifier") -> Loss:
         """Binary cross-entropy, also where an earlier version wrote the loss of one class into the spec."""
         return SEVERAL_LABELS_LOSS
 

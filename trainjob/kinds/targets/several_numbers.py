@@ -19,7 +19,7 @@ from trainjob.errors import DataError, listed
 from trainjob.evaluation.several_number_estimates import SeveralNumbersJudge, named_columns
 from trainjob.formatting import plain_number
 from trainjob.kinds.target import Guesses, Target
-from trainjob.kinds.targets.number import REGULARIZATION, Number
+from trainjob.kinds.targets.number import REGULARIZATION, OneNumber
 from trainjob.kinds.targets.several_numbers_reply import SeveralNumbersReply
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class SeveralNumberLabels:
                     "of dataset.labels"
                 )
         refuse_too_few(survey.hashes, dataset)
-        return survey, SeveralNumbers(self.names, [Number([]) for _ in self.names])
+        return survey, SeveralNumbers(self.names, [OneNumber([]) for _ in self.names])
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class SeveralNumbers(Target):
 
     names: list[str]
     """The columns, in the order of the outputs."""
-    columns: list[Number]
+    columns: list[OneNumber]
     """The columns of numbers, in the order of the outputs."""
 
     @property
@@ -104,7 +104,7 @@ class SeveralNumbers(Target):
     def sizes(self) -> dict[str, int]:
         return {"numbers": len(self.names)}
 
-    def _named(self) -> list[tuple[str, Number]]:
+    def _named(self) -> list[tuple[str, OneNumber]]:
         return list(zip(self.names, self.columns, strict=True))
 
     def in_words(self) -> str:
@@ -204,4 +204,4 @@ class SeveralNumbers(Target):
     def load(cls, state: dict[str, Any]) -> Self:
         """Takes its fields out of the content of preprocessor.json."""
         columns: dict[str, Any] = state.pop("label_columns")
-        return cls(list(columns), [Number.load(each) for each in columns.values()])
+        return cls(list(columns), [OneNumber.load(each) for each in columns.values()])

@@ -11,7 +11,7 @@ from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget, l
 from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
-    from trainjob.models.classifier import Classifier
+    from trainjob.models.classifier import TrainableClassifier
 
 
 class TextClassifierKind(TextKind):
@@ -27,7 +27,9 @@ class TextClassifierKind(TextKind):
     def load_target(self, state: dict[str, Any]) -> ClassTarget:
         return load_target(state)
 
-    def build(self, spec: TextClassifier, texts: TextInput, target: ClassTarget, as_stored: bool) -> "Classifier[Any]":
+    def build(
+        self, spec: TextClassifier, texts: TextInput, target: ClassTarget, as_stored: bool
+    ) -> "TrainableClassifier[Any]":
         from trainjob.kinds.text_classifier import network
         from trainjob.models.pretrained import label_config
 

@@ -33,7 +33,7 @@ _POOLS_LAST_TOKEN = ("xlnet",)
 padding may also come first."""
 
 
-class TextClassifier(PretrainedClassifier):
+class TextModule(PretrainedClassifier):
     """A transformers encoder with a classification head."""
 
     def forward(
@@ -59,11 +59,11 @@ def _padding_first(attention_mask: Tensor) -> Tensor:
     return positions % length
 
 
-def build(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any], as_stored: bool = False) -> TextClassifier:
+def build(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any], as_stored: bool = False) -> TextModule:
     """A new network whose head has the settings `head` of config.json, as `models.build` says. Raises UserError if the
     pretrained encoder is missing or does not fit."""
     if spec.encoder is None:
-        classifier = TextClassifier(_pretrained(spec, texts, head, as_stored), spec.freeze_encoder)
+        classifier = TextModule(_pretrained(spec, texts, head, as_stored), spec.freeze_encoder)
         tokens = torch.tensor([texts.tokenizer.encode("a").ids])
         mask = None if tokens.is_meta else torch.ones_like(tokens)  # networks read the values of a mask
         freeze_unused(classifier, classifier.eval()(tokens, mask))
@@ -81,10 +81,10 @@ def build(spec: api.TextNetwork, texts: TextInput, head: Mapping[str, Any], as_s
         classifier_dropout=spec.dropout,
         **head,
     )
-    return TextClassifier(ModernBertForSequenceClassification(config))
+    return TextModule(ModernBertForSequenceClassification(config))
 
 
-def load(folder: Path) -> TextClassifier:
+def load(folder: Path) -> TextModule:
     """The text classifier that is saved in `folder`."""
     from transformers.models.auto.configuration_auto import AutoConfig
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
@@ -98,8 +98,8 @@ def load(folder: Path) -> TextClassifier:
             )
             _shrink(network, pruned)
             network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
-            return TextClassifier(network)
-    return TextClassifier(load_saved(AutoModelForSequenceClassification, folder))
+            return TextModule(network)
+    return TextModule(load_saved(AutoModelForSequenceClassification, folder))
 
 
 def _shrink(network: PreTrainedModel, pruned: Any) -> None:

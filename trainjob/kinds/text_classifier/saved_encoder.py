@@ -56,7 +56,7 @@ class SavedEncoder(AnsweringClassifier):
 
     def __init__(self, config: Mapping[str, Any], outputs: int) -> None:
         super().__init__()
-        self.network = Network(config, outputs)
+        self.network = EncoderWithHead(config, outputs)
         self._problem_type = config.get("problem_type") or "single_label_classification"
 
     @property
@@ -68,12 +68,12 @@ class SavedEncoder(AnsweringClassifier):
         return self.network(input_ids, attention_mask).float()
 
 
-class Network(nn.Module):
+class EncoderWithHead(nn.Module):
     """Modules have the names that the weights have in model.safetensors."""
 
     def __init__(self, config: Mapping[str, Any], outputs: int) -> None:
         super().__init__()
-        self.model = Encoder(config)
+        self.model = ModernBertEncoder(config)
         self.head = nn.ModuleDict({"dense": _linear(self.model.width, self.model.width), "norm": _norm(config)})
         self.classifier = nn.Linear(self.model.width, outputs)
 
@@ -84,7 +84,7 @@ class Network(nn.Module):
         return self.classifier(self.head["norm"](functional.gelu(self.head["dense"](mean))))
 
 
-class Encoder(nn.Module):
+class ModernBertEncoder(nn.Module):
     """All layers but the classification head. The embedding gets no initial weights: to draw them on the meta device,
     PyTorch imports its compiler."""
 
@@ -166,7 +166,7 @@ def _turned(part: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return part * cosine + torch.cat((-second, first), dim=-1) * sine
 
 
-class Linear(nn.Linear):
+class OneDnnLinear(nn.Linear):
     """Computed in float32 by oneDNN: on AMD's processors, twice as fast as MKL, which PyTorch calls and which does not
     use their AVX-512."""
 
@@ -177,7 +177,7 @@ class Linear(nn.Linear):
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:
-    return (Linear if torch.backends.mkldnn.is_available() else nn.Linear)(inputs, outputs, bias=False)
+    return (OneDnnLinear if torch.backends.mkldnn.is_available() else nn.Linear)(inputs, outputs, bias=False)
 
 
 def _norm(config: Mapping[str, Any]) -> nn.LayerNorm:

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from trainjob.kinds.classifier import LABEL_METRICS, METRICS, SCORES_OF_LABELS, Classifier
-from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
+from trainjob.kinds.facts import TABLE_FORMATS, ColumnFields, Facts
 from trainjob.kinds.text_network import TextNetwork
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_predictor
 
@@ -19,7 +19,7 @@ class TextClassifier(TextNetwork, Classifier):
         takes_several_labels=True,
         needs_dataset=True,
         formats=TABLE_FORMATS,
-        columns=Columns(
+        columns=ColumnFields(
             allowed=("text", "textPair", "label", "labels", "cleaning"),
             required={
                 ("text",): "is required by model.textClassifier: the columns that hold the text",

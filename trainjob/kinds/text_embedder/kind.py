@@ -20,7 +20,7 @@ from trainjob.kinds.targets.scored_texts import ScoredTexts, ScoreLabels
 from trainjob.kinds.targets.vectors import Vectors
 
 if TYPE_CHECKING:
-    from trainjob.kinds.text_embedder.network import Embedder
+    from trainjob.kinds.text_embedder.network import EmbedderModule
 
 
 class TextEmbedderKind(Kind):
@@ -52,12 +52,12 @@ class TextEmbedderKind(Kind):
         target = _load_target(state)
         return SeparateTexts.load(folder, state), target
 
-    def build(self, spec: TextEmbedder, texts: SeparateTexts, target: Vectors, as_stored: bool) -> "Embedder":
+    def build(self, spec: TextEmbedder, texts: SeparateTexts, target: Vectors, as_stored: bool) -> "EmbedderModule":
         from trainjob.kinds.text_embedder import network
 
         return network.build(spec, texts, as_stored)
 
-    def load(self, folder: Path, texts: SeparateTexts) -> "Embedder":
+    def load(self, folder: Path, texts: SeparateTexts) -> "EmbedderModule":
         from trainjob.kinds.text_embedder import network
 
         return network.load(folder, texts)

@@ -22,7 +22,7 @@ _MODULES = ("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Norma
 """Folders and classes of the modules of sentence-transformers."""
 
 
-class Embedder(Trainable[PreTrainedModel]):
+class EmbedderModule(Trainable[PreTrainedModel]):
     """The means of a text's last hidden states, scaled to length 1."""
 
     def __init__(self, network: PreTrainedModel, max_length: int) -> None:
@@ -84,11 +84,11 @@ class Embedder(Trainable[PreTrainedModel]):
             (folder / name).write_text(json.dumps(content, indent=1))
 
 
-def build(spec: api.TextEmbedder, texts: SeparateTexts, as_stored: bool = False) -> Embedder:
+def build(spec: api.TextEmbedder, texts: SeparateTexts, as_stored: bool = False) -> EmbedderModule:
     """A new network, as `models.build` says. Raises UserError if the pretrained encoder is missing or does not fit."""
-    return Embedder(new_encoder(spec, spec.path, texts, as_stored), spec.max_length)
+    return EmbedderModule(new_encoder(spec, spec.path, texts, as_stored), spec.max_length)
 
 
-def load(folder: Path, texts: SeparateTexts) -> Embedder:
+def load(folder: Path, texts: SeparateTexts) -> EmbedderModule:
     """The embedder that is saved in `folder`."""
-    return Embedder(load_saved(AutoModel, folder), texts.max_length)
+    return EmbedderModule(load_saved(AutoModel, folder), texts.max_length)

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, Columns, Direction, Facts, RowForm
+from trainjob.kinds.facts import SCRATCH_RATE, TABLE_FORMATS, ColumnFields, Direction, Facts, RowForm
 from trainjob.kinds.text_network import PooledEncoder
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Library, Usage, usage_of_embedder
 
@@ -48,7 +48,7 @@ class TextEmbedder(PooledEncoder):
         ),
         needs_dataset=True,
         formats=TABLE_FORMATS,
-        columns=Columns(
+        columns=ColumnFields(
             allowed=("text", "textPair", "textNegative", "label", "cleaning"),
             required={
                 ("text",): "is required by model.textEmbedder: the columns that hold the text",

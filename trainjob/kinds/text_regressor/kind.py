@@ -12,7 +12,7 @@ from trainjob.kinds.targets.one_or_several_numbers import NumberTarget, load_tar
 from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
-    from trainjob.models.classifier import Classifier
+    from trainjob.models.classifier import TrainableClassifier
 
 
 class TextRegressorKind(TextKind):
@@ -27,7 +27,9 @@ class TextRegressorKind(TextKind):
     def load_target(self, state: dict[str, Any]) -> NumberTarget:
         return load_target(state)
 
-    def build(self, spec: TextRegressor, texts: TextInput, target: NumberTarget, as_stored: bool) -> "Classifier[Any]":
+    def build(
+        self, spec: TextRegressor, texts: TextInput, target: NumberTarget, as_stored: bool
+    ) -> "TrainableClassifier[Any]":
         from trainjob.kinds.text_classifier import network
         from trainjob.models.pretrained import number_config
 

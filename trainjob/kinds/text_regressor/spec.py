@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from trainjob.kinds.facts import TABLE_FORMATS, Columns, Facts
+from trainjob.kinds.facts import TABLE_FORMATS, ColumnFields, Facts
 from trainjob.kinds.regressor import ERRORS, METRICS, SCALES_LOSSES, SCORES, Regressor
 from trainjob.kinds.text_network import NOT_TUNED, TextNetwork
 from trainjob.kinds.usage import TEXT_OPTION, TEXTS, Usage, usage_of_regressor
@@ -18,7 +18,7 @@ class TextRegressor(TextNetwork, Regressor):
         scores=SCORES,
         needs_dataset=True,
         formats=TABLE_FORMATS,
-        columns=Columns(
+        columns=ColumnFields(
             allowed=("text", "textPair", "label", "labels", "cleaning"),
             required={
                 ("text",): "is required by model.textRegressor: the columns that hold the text",

@@ -30,7 +30,7 @@ from trainjob.pretrained.tokenizers import load_tokenizer, padded_length, save_t
 from trainjob.schema.spans import Span
 
 
-class Tokens(NamedTuple):
+class TaggedTokens(NamedTuple):
     """A prepared row."""
 
     ids: np.ndarray
@@ -156,10 +156,10 @@ def token_offsets(text: str, encoding: Any) -> np.ndarray:
     return np.array([(min(start, end), end) for start, end in places], np.int32).reshape(-1, 2)
 
 
-def unpacked(examples: Examples) -> list[Tokens]:
-    rows: list[Tokens] = []
+def unpacked(examples: Examples) -> list[TaggedTokens]:
+    rows: list[TaggedTokens] = []
     for start, stop in zip(examples.offsets[:-1].tolist(), examples.offsets[1:].tolist(), strict=True):
         size, row = int(examples.values[start]), examples.values[start + 1 : stop]
         ids, tags, offsets, spans = np.split(row, [size, 2 * size, 4 * size])
-        rows.append(Tokens(ids, tags, offsets.reshape(-1, 2), spans.reshape(-1, 3)))
+        rows.append(TaggedTokens(ids, tags, offsets.reshape(-1, 2), spans.reshape(-1, 3)))
     return rows

@@ -12,14 +12,14 @@ from transformers.models.modernbert.modeling_modernbert import ModernBertForToke
 from trainjob.kinds.scratch_encoder import scratch_config
 from trainjob.kinds.text_classifier.network import longest_text
 from trainjob.kinds.token_classifier.input import SpanInput
-from trainjob.kinds.token_classifier.spec import TokenClassifier as Spec
+from trainjob.kinds.token_classifier.spec import TokenClassifier
 from trainjob.kinds.token_classifier.tags import tag_names
 from trainjob.models import master_weights
 from trainjob.models.pretrained import PretrainedClassifier, check_compatible, load_pretrained, load_saved
 from trainjob.models.pretrained_layers import freeze_unused, head_of, set_dropout
 
 
-class TokenClassifier(PretrainedClassifier):
+class TokenClassifierModule(PretrainedClassifier):
     """Answers each token from the window in whose middle it lies."""
 
     def __init__(self, network: PreTrainedModel, texts: SpanInput, freeze_encoder: bool = False) -> None:
@@ -66,13 +66,13 @@ class TokenClassifier(PretrainedClassifier):
         self.rounds = master_weights.can_round(self)
 
 
-def build(spec: Spec, texts: SpanInput, types: Sequence[str], as_stored: bool) -> TokenClassifier:
+def build(spec: TokenClassifier, texts: SpanInput, types: Sequence[str], as_stored: bool) -> TokenClassifierModule:
     """A new network, as `models.build` says. Raises UserError if the pretrained encoder is missing or does not fit."""
     tags = tag_names(types)
     head = {"id2label": dict(enumerate(tags)), "label2id": {name: number for number, name in enumerate(tags)}}
     if spec.encoder is None:
         network = _pretrained(spec, texts, head, as_stored)
-        classifier = TokenClassifier(network, texts, spec.freeze_encoder)
+        classifier = TokenClassifierModule(network, texts, spec.freeze_encoder)
         tokens = torch.tensor([texts.tokenizer.encode("a", add_special_tokens=False).ids])
         offsets = torch.zeros((*tokens.shape, 2), dtype=torch.long)
         if not next(network.parameters()).is_meta:
@@ -90,17 +90,17 @@ def build(spec: Spec, texts: SpanInput, types: Sequence[str], as_stored: bool) -
         classifier_dropout=spec.dropout,
         **head,
     )
-    return TokenClassifier(ModernBertForTokenClassification(config), texts)
+    return TokenClassifierModule(ModernBertForTokenClassification(config), texts)
 
 
-def load(folder: Path, texts: SpanInput) -> TokenClassifier:
+def load(folder: Path, texts: SpanInput) -> TokenClassifierModule:
     """The token classifier that is saved in `folder`."""
     from transformers.models.auto.modeling_auto import AutoModelForTokenClassification
 
-    return TokenClassifier(load_saved(AutoModelForTokenClassification, folder), texts)
+    return TokenClassifierModule(load_saved(AutoModelForTokenClassification, folder), texts)
 
 
-def _pretrained(spec: Spec, texts: SpanInput, head: Mapping[str, Any], as_stored: bool) -> PreTrainedModel:
+def _pretrained(spec: TokenClassifier, texts: SpanInput, head: Mapping[str, Any], as_stored: bool) -> PreTrainedModel:
     from transformers.models.auto.modeling_auto import AutoModelForTokenClassification
 
     name = spec.pretrained

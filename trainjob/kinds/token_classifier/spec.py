@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from trainjob.kinds.facts import SCRATCH_RATE, SPAN_FORMATS, Columns, Direction, Facts
+from trainjob.kinds.facts import SCRATCH_RATE, SPAN_FORMATS, ColumnFields, Direction, Facts
 from trainjob.kinds.text_network import NOT_TUNED, TextNetwork
 from trainjob.kinds.usage import Library, Usage, usage_of_predictor
 
@@ -32,7 +32,7 @@ class TokenClassifier(TextNetwork):
         scores=("trainjob.evaluation.scores.spans:SpanScores",),
         needs_dataset=True,
         formats=SPAN_FORMATS,
-        columns=Columns(
+        columns=ColumnFields(
             allowed=("text", "label"),
             required={
                 ("text",): "is required by model.tokenClassifier: the column that holds the text or its tokens",
