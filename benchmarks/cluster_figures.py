@@ -11,7 +11,6 @@ import json
 import os
 import re
 import secrets
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from operator_bench import Notebook, table
 
 from cluster.client import Cluster
 from e2e.object_store import BUCKET, ObjectStore, object_store
@@ -38,16 +38,12 @@ EPOCHS = 12
 """Epochs of a job whose pods are killed."""
 
 
-class Bench:
+class ClusterBench(Notebook):
     """A cluster and its measurements."""
 
     def __init__(self, cluster: Cluster, store: ObjectStore) -> None:
+        super().__init__()
         self.cluster, self.store = cluster, store
-        self.figures: dict[str, list[float]] = {}
-
-    def note(self, name: str, value: float) -> None:
-        self.figures.setdefault(name, []).append(value)
-        print(f"  {name}: {value:.4g}", flush=True)
 
     def note_start(self, whose: str, jobs: TrainJobs, applied: float, first_step: float, ready: float) -> None:
         started = driver_start(jobs)
@@ -246,7 +242,7 @@ def size_on_disk(image: str) -> float:
     return float(found[1]) * {"M": 1e6, "G": 1e9}[found[2]]
 
 
-AIMS = {
+MOST = {
     "TrainJob / RayJob": 1.0,
     "worker killed: training again after the pod": 20,
     **{f"{name} is not there: apply → the status says so": 10 for name in ("image", "gpus", "secret")},
@@ -256,20 +252,8 @@ AIMS = {
     "trainer image: code changed → in the registry": 5,
     "trainer image: pulled by a node": 5,
 }
-"""Upper limits."""
-
-
-def table(figures: dict[str, list[float]]) -> str:
-    """A table of the medians and whether they reach their aims."""
-    median = {name: statistics.median(values) for name, values in figures.items()}
-    if "TrainJob: apply → first step" in median:
-        median["TrainJob / RayJob"] = median["TrainJob: apply → first step"] / median["RayJob: apply → first step"]
-    lines = ["| s, unless it says MB | median | min | max | aim | |", "|---|---|---|---|---|---|"]
-    for name, value in median.items():
-        values, aim = figures.get(name, [value]), AIMS.get(name)
-        told, met = ("", "") if aim is None else (f"≤ {aim:g}", "reached" if value <= aim else "missed")
-        lines.append(f"| {name} | {value:.3g} | {min(values):.3g} | {max(values):.3g} | {told} | {met} |")
-    return "\n".join(lines)
+"""Upper limits, in seconds except for MB."""
+PEERS = {"TrainJob / RayJob": ("TrainJob: apply → first step", "RayJob: apply → first step")}
 
 
 def main() -> None:
@@ -280,7 +264,7 @@ def main() -> None:
     cluster = Cluster(Path(os.environ.get("KUBECONFIG") or KindCluster().kubeconfig))
     with object_store(cluster) as store, tempfile.TemporaryDirectory() as folder:
         store.upload(write_texts(Path(folder)), f"{BUCKET}/texts")
-        bench = Bench(cluster, store)
+        bench = ClusterBench(cluster, store)
         with namespace(cluster, store) as jobs:  # so that every node has the image
             bench.ours(jobs)
         bench.figures.clear()
@@ -294,7 +278,7 @@ def main() -> None:
         for turn in range(arguments.rounds):
             for part in arguments.parts:
                 parts[part](turn)
-    print(table(bench.figures))
+    print(table(bench.figures, {name: (False, limit) for name, limit in MOST.items()}, PEERS))
 
 
 if __name__ == "__main__":

@@ -19,16 +19,23 @@ Aims = Mapping[str, tuple[bool, float]]
 """Whether higher is better, and the aim."""
 
 
-class Bench:
-    """A control plane and its measurements."""
+class Notebook:
+    """Measured values by name."""
 
-    def __init__(self, control_plane: ControlPlane, client: ApiClient) -> None:
-        self.control_plane, self.client = control_plane, client
+    def __init__(self) -> None:
         self.figures: Figures = {}
 
     def note(self, name: str, value: float) -> None:
         self.figures.setdefault(name, []).append(value)
         print(f"  {name}: {value:.4g}", flush=True)
+
+
+class Bench(Notebook):
+    """A control plane and its measurements."""
+
+    def __init__(self, control_plane: ControlPlane, client: ApiClient) -> None:
+        super().__init__()
+        self.control_plane, self.client = control_plane, client
 
 
 def on_a_control_plane(measure: Callable[[ControlPlane, ApiClient], Coroutine[Any, Any, Figures]]) -> Figures:
