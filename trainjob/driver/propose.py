@@ -3,8 +3,6 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,9 +13,10 @@ from trainjob.data.read.bad_rows import bad_rows_error
 from trainjob.data.read.split_folders import SplitFiles
 from trainjob.driver.check import CheckedData, check_data
 from trainjob.errors import DataError, UserError, notify
-from trainjob.kinds import PACKAGES
+from trainjob.kinds import KINDS
 from trainjob.kinds.first_look import look, noted
 from trainjob.kinds.look import Look, Proposal, Unsuitable
+from trainjob.kinds.registry import load_kind
 
 DROP = "onBadRows"
 
@@ -50,16 +49,16 @@ def proposed(data: str, kind: str | None, labels: Sequence[str], folder: Path) -
 
 def _chosen(looked: Look, kind: str | None) -> Proposal:
     """The likeliest proposal, or that of a kind."""
-    makers = {name: f"{package}.propose" for name, package in PACKAGES.items() if find_spec(f"{package}.propose")}
-    if kind is not None and kind not in makers:
-        raise UserError(f"--kind {kind}: must be one of {', '.join(makers)}")
+    kinds = [name for name, facts in KINDS.items() if not facts.is_users_loop]
+    if kind is not None and kind not in kinds:
+        raise UserError(f"--kind {kind}: must be one of {', '.join(kinds)}")
     proposals: list[Proposal] = []
     problems: dict[str, str] = {}
     with noted():  # some read the rows again
-        for name, module in makers.items():
+        for name in kinds:
             if kind in (None, name):
                 try:
-                    proposals.append(import_module(module).propose(looked))
+                    proposals.append(load_kind(name).propose(looked))
                 except Unsuitable as error:
                     problems[name] = str(error)
     if not proposals:

@@ -1,42 +1,32 @@
 """The part of a kind's code that is the same for all models that answer an image."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source
-from trainjob.data.first_pass.survey import FittedOn, LabelReader
+from trainjob.data.first_pass.survey import FittedOn
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.rows import SourcePart
-from trainjob.kinds.facts import Facts
 from trainjob.kinds.image_network import ImageNetwork
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_fit import LABEL, fit_images
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput
 from trainjob.kinds.inputs.parts import image_parts
-from trainjob.kinds.kind import Kind
+from trainjob.kinds.labelled_kind import LabelledKind
 
 if TYPE_CHECKING:
+    from trainjob.kinds.look import Look, Proposal
     from trainjob.models.classifier import TrainableClassifier
 
 
-class ImageKind(Kind):
+class ImageKind(LabelledKind):
     """A kind that joins images and a target. A subclass reads the labels and builds the network."""
-
-    facts: Facts
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return image_parts(dataset, source, endpoint, labelled)
-
-    @abstractmethod
-    def label_reader(self, dataset: Dataset, spec: Any) -> LabelReader:
-        """Reads the labels of the training rows."""
-
-    @abstractmethod
-    def load_target(self, state: dict[str, Any]) -> Any:
-        """The target that was saved with these fields of preprocessor.json."""
 
     def label_column(self, dataset: Dataset) -> str | None:
         """Readers of images name it so, whatever the column of a table is called."""
@@ -72,6 +62,16 @@ class ImageKind(Kind):
         from trainjob.kinds.image_classifier import pretrained
 
         return pretrained.load(folder, images)
+
+    def beside_input(self, look: "Look") -> "Look":
+        from trainjob.kinds.inputs.proposed_images import beside_images
+
+        return beside_images(look)
+
+    def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
+        from trainjob.kinds.inputs.proposed_images import image_proposal
+
+        return image_proposal(self.facts.field, look, fields, why)
 
     def worker_modules(self, spec: ImageNetwork) -> list[str]:
         return [f"trainjob.kinds.image_classifier.{'network' if spec.pretrained is None else 'pretrained'}"]

@@ -5,6 +5,7 @@ its input and its target, and does not branch on which kind it is.
 """
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from trainjob.data.read.rows import SourcePart
     from trainjob.kinds.facts import Facts
     from trainjob.kinds.input import Input
+    from trainjob.kinds.look import Look, Proposal
     from trainjob.kinds.target import Target
     from trainjob.models.trainable import Trainable
 
@@ -74,3 +76,8 @@ class Kind(Protocol):
     def worker_modules(self, spec: Any) -> list[str]:
         """Modules of its network, which workers import while the data is prepared."""
         ...
+
+    def propose(self, look: "Look") -> "Proposal":
+        """A TrainJob of this kind for data of which nothing is known: by default, from `propose` of the module
+        `propose` beside the kind's. Raises Unsuitable where the kind does not fit the data."""
+        return import_module(type(self).__module__.removesuffix("kind") + "propose").propose(look)

@@ -1,5 +1,4 @@
-"""A look at data of which nothing is known, by which each kind of model proposes a TrainJob: `propose` of the module
-`propose` in the kind's folder."""
+"""A look at data of which nothing is known, by which each kind of model proposes a TrainJob."""
 
 import re
 import shlex
@@ -25,6 +24,8 @@ _REFUSED_BY_PRODIGY = {"reject", "ignore"}
 _UNKNOWN_LIST = pa.list_(pa.null())
 """The type of lists that are all empty, or of values of several types."""
 _NAMES_OF_SCORES = ("score", "similarity", "similarityscore", "relatedness", "relatednessscore")
+SURE = 3
+"""The fit of a kind of model where it can be nothing else."""
 
 
 def labels_of(fields: Mapping[str, Any]) -> list[str]:
@@ -198,7 +199,7 @@ class Proposal:
     """The parts of a TrainJob for the data."""
 
     fit: int
-    """How likely it is that this kind of model is wanted, from 0 for a guess to 3 where it can be nothing else."""
+    """How likely it is that this kind of model is wanted, from 0 for a guess to SURE."""
     model: dict[str, Any]
     """`spec.model`."""
     dataset: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -1,41 +1,31 @@
 """The part of a kind's code that is the same for all models that answer a row of a table."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source
-from trainjob.data.first_pass.survey import FittedOn, LabelReader
+from trainjob.data.first_pass.survey import FittedOn
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.label_lists import label_column
 from trainjob.data.read.rows import SourcePart
-from trainjob.kinds.facts import Facts
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.inputs.table_fit import fit_table
-from trainjob.kinds.kind import Kind
+from trainjob.kinds.labelled_kind import LabelledKind
 
 if TYPE_CHECKING:
+    from trainjob.kinds.look import Look, Proposal
     from trainjob.models.trainable import Trainable
 
 
-class TableKind(Kind):
+class TableKind(LabelledKind):
     """A kind that joins the columns of a table and a target. A subclass reads the labels and has the network."""
-
-    facts: Facts
 
     def label_column(self, dataset: Dataset) -> str | None:
         return label_column(dataset)
-
-    @abstractmethod
-    def label_reader(self, dataset: Dataset) -> LabelReader:
-        """Reads the labels of the training rows."""
-
-    @abstractmethod
-    def load_target(self, state: dict[str, Any]) -> Any:
-        """The target that was saved with these fields of preprocessor.json."""
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return table_parts(source, endpoint, labelled, self.facts.field)
@@ -49,7 +39,7 @@ class TableKind(Kind):
         mapped: Mapper,
         bad: BadRows,
     ) -> FittedOn:
-        return fit_table(dataset, model, self.label_reader(dataset), train, seed, mapped, bad)
+        return fit_table(dataset, model, self.label_reader(dataset, model), train, seed, mapped, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TableInput, Any]:
         target = self.load_target(state)
@@ -60,6 +50,19 @@ class TableKind(Kind):
 
     @abstractmethod
     def load(self, folder: Path, table: TableInput) -> "Trainable[Any]": ...
+
+    def beside_input(self, look: "Look") -> "Look":
+        from trainjob.kinds.inputs.proposed_tables import refuse_other_data
+
+        refuse_other_data(look)
+        return look
+
+    def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
+        from trainjob.kinds.inputs.proposed_tables import refuse_without_cells, table_proposal
+        from trainjob.kinds.look import labels_of
+
+        refuse_without_cells(look, labels_of(fields))
+        return table_proposal(self.facts.field, look, fields, why)
 
     def worker_modules(self, spec: Any) -> list[str]:
         modules = [type(self).__module__.removesuffix("kind") + "network"]

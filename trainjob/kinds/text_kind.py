@@ -1,45 +1,38 @@
 """The part of a kind's code that is the same for all models that answer a text with a network of transformers."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source
-from trainjob.data.first_pass.survey import FittedOn, LabelReader
+from trainjob.data.first_pass.survey import FittedOn
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.label_lists import label_column
 from trainjob.data.read.rows import SourcePart
-from trainjob.kinds.facts import Facts
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.kinds.inputs.text_fit import fit_texts
-from trainjob.kinds.kind import Kind
+from trainjob.kinds.labelled_kind import LabelledKind
 from trainjob.kinds.text_network import TextNetwork
 
 if TYPE_CHECKING:
+    from trainjob.kinds.look import Look, Proposal
     from trainjob.models.classifier import AnsweringClassifier, TrainableClassifier
 
 
-class TextKind(Kind):
+class TextKind(LabelledKind):
     """A kind that joins texts and a target. A subclass reads the labels and builds the network."""
 
-    facts: Facts
+    table_kind: str | None = None
+    """The kind that also learns from other columns, with the same labels."""
 
     def label_column(self, dataset: Dataset) -> str | None:
         return label_column(dataset)
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return table_parts(source, endpoint, labelled, self.facts.field)
-
-    @abstractmethod
-    def label_reader(self, dataset: Dataset, spec: Any) -> LabelReader:
-        """Reads the labels of the training rows."""
-
-    @abstractmethod
-    def load_target(self, state: dict[str, Any]) -> Any:
-        """The target that was saved with these fields of preprocessor.json."""
 
     def fit(
         self,
@@ -69,6 +62,17 @@ class TextKind(Kind):
         from trainjob.kinds.text_classifier import saved_encoder
 
         return saved_encoder.load(folder) or self.load(folder, texts)
+
+    def beside_input(self, look: "Look") -> "Look":
+        from trainjob.kinds.inputs.proposed_texts import refuse_without_texts
+
+        refuse_without_texts(look)
+        return look
+
+    def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
+        from trainjob.kinds.inputs.proposed_texts import text_proposal
+
+        return text_proposal(self.facts.field, look, fields, why, self.table_kind)
 
     def worker_modules(self, spec: TextNetwork) -> list[str]:
         return ["trainjob.kinds.text_classifier.network"]

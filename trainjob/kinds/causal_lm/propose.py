@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trainjob.kinds.look import Look, Proposal, Unsuitable
+from trainjob.kinds.look import SURE, Look, Proposal, Unsuitable
 
 PRETRAINED = "Qwen/Qwen2.5-0.5B-Instruct"
 _PAIRS = (("prompt", "completion"), ("instruction", "output"), ("instruction", "response"), ("question", "answer"))
@@ -23,7 +23,7 @@ def propose(look: Look) -> Proposal:
         raise Unsuitable("a language model has no label")
     chats = [name for name, kind in look.nested.items() if _is_chat(kind)]
     if chats:
-        return _proposal(3, _TUNED, {"messages": chats[0]}, _COMMENT)
+        return _proposal(SURE, _TUNED, {"messages": chats[0]}, _COMMENT)
     for prompt, completion in _PAIRS:
         if prompt in look.columns and completion in look.columns and completion in look.texts:
             return _proposal(2, _TUNED, {"prompt": prompt, "completion": completion}, _COMMENT)

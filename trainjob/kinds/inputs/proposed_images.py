@@ -1,6 +1,6 @@
-"""Proposes an image classifier for unknown data."""
+"""Proposes a model of images for unknown data."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -12,7 +12,7 @@ from trainjob.data.read.image_tables import EmbeddedImages, ListedImages, images
 from trainjob.data.read.pictures import check_pictures, pictures
 from trainjob.data.read.rows import SourcePart, leave_out
 from trainjob.errors import DataError
-from trainjob.kinds.look import Look, Proposal, Unsuitable
+from trainjob.kinds.look import SURE, Look, Proposal, Unsuitable
 
 LOOKED_AT = 1000
 """Images whose size is read."""
@@ -20,19 +20,10 @@ LARGEST, SMALLEST = 224, 16
 """Pixels a side of images that are resized."""
 
 
-def propose(look: Look) -> Proposal:
-    """Raises Unsuitable for data without images, and where a column has the number of each image."""
-    if look.has_images:
-        return proposal_of("imageClassifier", look, {})
-    table = beside_images(look)
-    if (several := table.several_labels()) is not None:
-        return proposal_of("imageClassifier", look, *several)
-    label, why = table.label()
-    return proposal_of("imageClassifier", look, {"label": label}, why)
-
-
 def beside_images(look: Look) -> Look:
     """The other columns of a table with a column of images. Raises Unsuitable where there is none."""
+    if look.has_images:
+        raise Unsuitable("the data is not a table with a column of images")
     chosen = _columns(_images(look, labelled=False))
     columns = {name: each for name, each in look.columns.items() if name != chosen.image}
     nested = {name: each for name, each in look.nested.items() if name != chosen.image}
@@ -49,7 +40,7 @@ def _columns(found: Sequence[SourcePart]) -> ImageColumns:
     return part.columns
 
 
-def proposal_of(kind: str, look: Look, fields: dict[str, Any], why: str = "") -> Proposal:
+def image_proposal(kind: str, look: Look, fields: Mapping[str, Any], why: str = "") -> Proposal:
     """The proposal of a kind of model that answers images, with these fields of the dataset."""
     parts = _images(look, True, fields.get("label"), fields.get("labels", ()))
     sizes = list(islice(_sizes(parts), LOOKED_AT))
@@ -62,9 +53,9 @@ def proposal_of(kind: str, look: Look, fields: dict[str, Any], why: str = "") ->
         model["size"] = {"height": side, "width": side}
     shown = "{} x {} pixels".format(*sizes[0]) if same else f"{len(set(sizes)):,} different sizes"
     return Proposal(
-        fit=3,
+        fit=SURE,
         model={kind: model},
-        dataset=fields,
+        dataset=dict(fields),
         training={"epochs": 20, "earlyStopping": {"patience": 5}},
         comments={
             "model": "trained from scratch; `pretrained: google/vit-base-patch16-224` instead knows photographs",

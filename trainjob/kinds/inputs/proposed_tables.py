@@ -1,17 +1,10 @@
-"""Proposes a table classifier for unknown data."""
+"""Proposes a model of tables for unknown data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainjob.errors import DataError
+from trainjob.errors import DataError, listed
 from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
-
-
-def propose(look: Look) -> Proposal:
-    """Raises Unsuitable for data without a table, and where the label is not clear."""
-    refuse_other_data(look)
-    label, why = look.label()
-    return proposal_of("tableClassifier", look, {"label": label}, why)
 
 
 def refuse_other_data(look: Look) -> None:
@@ -20,7 +13,13 @@ def refuse_other_data(look: Look) -> None:
         raise Unsuitable("the data is not a table of numbers and words")
 
 
-def proposal_of(kind: str, look: Look, label: Mapping[str, Any], why: str) -> Proposal:
+def refuse_without_cells(look: Look, labels: Sequence[str]) -> None:
+    """Raises Unsuitable where only labels hold numbers or categories."""
+    if not set(look.columns) - {*labels, *look.texts}:
+        raise Unsuitable(f"no column but {listed(labels)} holds numbers or categories")
+
+
+def table_proposal(kind: str, look: Look, label: Mapping[str, Any], why: str) -> Proposal:
     """The proposal of a kind of model that answers rows of tables, with this field of the dataset."""
     labels = labels_of(label)
     texts = [name for name in look.texts if name not in labels]

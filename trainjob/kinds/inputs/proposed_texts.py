@@ -1,7 +1,7 @@
-"""Proposes a text classifier for unknown data."""
+"""Proposes a model of texts for unknown data."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,37 +13,38 @@ from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
 _PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
 
 
-def propose(look: Look) -> Proposal:
-    """Raises Unsuitable for data without texts, and where the label is not clear."""
+def refuse_without_texts(look: Look) -> None:
+    """Raises Unsuitable for data without texts."""
     if look.has_images or not look.texts:
         raise Unsuitable("no column holds texts of several words")
-    several = look.several_labels()
-    if several is None:
-        label, why = look.label()
-        fields = {"label": label}
-    else:
-        fields, why = several
+
+
+def text_proposal(
+    kind: str, look: Look, fields: Mapping[str, Any], why: str, table_kind: str | None = None
+) -> Proposal:
+    """The proposal of a kind of model that answers texts, with these fields of the dataset. `table_kind` also learns
+    from other columns. Raises Unsuitable where the label is the only text."""
     labels = labels_of(fields)
     texts = [name for name in look.texts if name not in labels]
     if not texts:
         raise Unsuitable(f'no column but "{labels[0]}" holds texts of several words')
-    columns, comments = text_fields(texts)
+    columns, comments = _text_fields(texts)
     read = [*texts, *labels]
     return Proposal(
         fit=2,
-        model={"textClassifier": {"encoder": {}}},
-        dataset=columns | fields,
+        model={kind: {"encoder": {}}},
+        dataset={**columns, **fields},
         training={"epochs": 10, "earlyStopping": {"patience": 3}},
         comments={
             "model": "trained from scratch; `pretrained: distilbert/distilbert-base-uncased` instead knows English",
             **comments,
             next(iter(fields)): why,
         },
-        notes=[*look.not_read(read), *([] if several else other_kind("tableClassifier", look, read))],
+        notes=[*look.not_read(read), *(_other_kind(table_kind, look, read) if table_kind else [])],
     )
 
 
-def other_kind(kind: str, look: Look, read: Sequence[str]) -> list[str]:
+def _other_kind(kind: str, look: Look, read: Sequence[str]) -> list[str]:
     """A note on the kind of model that learns from numbers and categories, if columns beside those `read` hold some
     that the user gave."""
     if has_columns_of_a_tool(look.names):
@@ -59,7 +60,7 @@ def _is_learned(name: str, column: Column) -> bool:
     return False
 
 
-def text_fields(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+def _text_fields(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The fields of the dataset for the columns of texts, and comments on them. Two columns whose names are usual for
     pairs, such as question1 and question2, are one."""
     if len(texts) == 2 and _is_pair(*(re.sub(r"[^a-z0-9]", "", name.lower()) for name in texts)):

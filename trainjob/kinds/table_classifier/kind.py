@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class TableClassifierKind(TableKind):
     facts = TableClassifier.facts
 
-    def label_reader(self, dataset: Dataset) -> ClassLabels:
+    def label_reader(self, dataset: Dataset, spec: TableClassifier) -> ClassLabels:
         return ClassLabels(str(dataset.label))
 
     def load_target(self, state: dict[str, Any]) -> OneClass:

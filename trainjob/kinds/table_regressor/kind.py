@@ -4,29 +4,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source, TableRegressor
-from trainjob.data.first_pass.survey import LabelReader
 from trainjob.data.read.label_lists import with_labels
 from trainjob.data.read.numbers import with_numbers
 from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.inputs.table import TableInput
+from trainjob.kinds.regressor_kind import RegressorKind
 from trainjob.kinds.table_kind import TableKind
-from trainjob.kinds.targets.one_or_several_numbers import NumberTarget, load_target, number_reader
+from trainjob.kinds.targets.one_or_several_numbers import NumberTarget
 
 if TYPE_CHECKING:
     from trainjob.models.trainable import Trainable
 
 
-class TableRegressorKind(TableKind):
+class TableRegressorKind(RegressorKind, TableKind):
     facts = TableRegressor.facts
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return with_labels(dataset, super().parts(dataset, source, endpoint, labelled), with_numbers)
-
-    def label_reader(self, dataset: Dataset) -> LabelReader:
-        return number_reader(dataset)
-
-    def load_target(self, state: dict[str, Any]) -> NumberTarget:
-        return load_target(state)
 
     def build(self, spec: TableRegressor, table: TableInput, target: NumberTarget, as_stored: bool) -> "Trainable[Any]":
         from trainjob.kinds.table_regressor import network

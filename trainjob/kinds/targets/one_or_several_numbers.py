@@ -3,16 +3,14 @@
 from typing import Any
 
 from trainjob.api import Dataset
-from trainjob.data.read.label_lists import label_column
 from trainjob.kinds.targets.number import NumberLabels, OneNumber
 from trainjob.kinds.targets.several_numbers import SeveralNumberLabels, SeveralNumbers
 
 NumberTarget = OneNumber | SeveralNumbers
 
 
-def number_reader(dataset: Dataset, column: str | None = None) -> NumberLabels | SeveralNumberLabels:
+def number_reader(dataset: Dataset, column: str) -> NumberLabels | SeveralNumberLabels:
     """The reader of a dataset's labels, which its parts have in `column`."""
-    column = column or str(label_column(dataset))
     return SeveralNumberLabels(column, dataset.labels) if dataset.labels else NumberLabels(column)
 
 

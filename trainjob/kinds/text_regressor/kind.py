@@ -3,29 +3,24 @@
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source, TextRegressor
-from trainjob.data.first_pass.survey import LabelReader
 from trainjob.data.read.label_lists import with_labels
 from trainjob.data.read.numbers import with_numbers
 from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.inputs.text import TextInput
-from trainjob.kinds.targets.one_or_several_numbers import NumberTarget, load_target, number_reader
+from trainjob.kinds.regressor_kind import RegressorKind
+from trainjob.kinds.targets.one_or_several_numbers import NumberTarget
 from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
     from trainjob.models.classifier import TrainableClassifier
 
 
-class TextRegressorKind(TextKind):
+class TextRegressorKind(RegressorKind, TextKind):
     facts = TextRegressor.facts
+    table_kind = "tableRegressor"
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return with_labels(dataset, super().parts(dataset, source, endpoint, labelled), with_numbers)
-
-    def label_reader(self, dataset: Dataset, spec: TextRegressor) -> LabelReader:
-        return number_reader(dataset)
-
-    def load_target(self, state: dict[str, Any]) -> NumberTarget:
-        return load_target(state)
 
     def build(
         self, spec: TextRegressor, texts: TextInput, target: NumberTarget, as_stored: bool

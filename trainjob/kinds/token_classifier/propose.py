@@ -6,7 +6,7 @@ from trainjob.api import Dataset, Source
 from trainjob.data.read.rows import OnBadRow, check_columns
 from trainjob.data.read.spans import is_spans
 from trainjob.errors import RowError
-from trainjob.kinds.look import Look, Proposal, Unsuitable
+from trainjob.kinds.look import SURE, Look, Proposal, Unsuitable
 from trainjob.kinds.token_classifier.kind import KIND
 
 _ROWS = 100
@@ -34,7 +34,7 @@ def propose(look: Look) -> Proposal:
         )
     text, name = found
     return Proposal(
-        fit=3,
+        fit=SURE,
         model={"tokenClassifier": {"encoder": {}}},
         dataset={"text": [text], "label": name},
         training={"epochs": 20, "earlyStopping": {"patience": 5}},

@@ -1,0 +1,35 @@
+"""The part of a kind's code that is the same for all models that answer a row with what its label says."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trainjob.api import Dataset
+from trainjob.data.first_pass.survey import LabelReader
+from trainjob.kinds.facts import Facts
+from trainjob.kinds.kind import Kind
+
+if TYPE_CHECKING:
+    from trainjob.kinds.look import Look, Proposal
+
+
+class LabelledKind(Kind):
+    """A kind that joins an input, which one subclass reads, and the target of labels, which another one reads."""
+
+    facts: Facts
+
+    @abstractmethod
+    def label_reader(self, dataset: Dataset, spec: Any) -> LabelReader:
+        """Reads the labels of the training rows."""
+
+    @abstractmethod
+    def load_target(self, state: dict[str, Any]) -> Any:
+        """The target that was saved with these fields of preprocessor.json."""
+
+    @abstractmethod
+    def beside_input(self, look: "Look") -> "Look":
+        """The columns that may hold labels. Raises Unsuitable for data without the input of this kind."""
+
+    @abstractmethod
+    def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
+        """The proposal with these fields of the dataset, which name the labels, and the reason if they are guessed."""
