@@ -1,7 +1,5 @@
-"""The cascade: the trained model answers the rows that it is sure of, a language model the others.
-
-Computes its scores and costs by threshold, and applies it.
-"""
+"""The cascade: the trained model answers the rows that it is sure of, and a language model answers the others. This
+module applies it, and computes its scores and costs for each threshold."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +26,7 @@ DIGITS = 4
 
 
 def is_sure(probabilities: np.ndarray, threshold: float) -> np.ndarray:
-    """Whether the trained model answers itself, bool [n], by the probability of its prediction, float32 [n]."""
+    """Whether the trained model answers a row, bool [n], given the probability of its prediction, float32 [n]."""
     return probabilities.astype(np.float64) >= threshold
 
 
@@ -39,28 +37,28 @@ def curve(
     baseline: HeldOutPredictions,
     classes: int,
 ) -> Cascade | None:
-    """The cascade's curve. The trained model predicts all rows, the language model some; `labels` is int64
-    [n]. None without a language model."""
-    limits = baselines.language_model if baselines else None
+    """Scores and costs by threshold, on the rows that the language model (`baseline`) predicted; `labels`, int64 [n],
+    are theirs. None without a language model."""
+    language_model = baselines.language_model if baselines else None
     tokens, probabilities = baseline.tokens, model.probabilities
-    if limits is None or tokens is None or probabilities is None:
+    if language_model is None or tokens is None or probabilities is None:
         return None
-    own, sure = model.predicted[baseline.row_indices], probabilities[baseline.row_indices]
+    predicted, probability = model.predicted[baseline.row_indices], probabilities[baseline.row_indices]
 
     def point(threshold: float) -> CascadePoint:
-        asked = ~is_sure(sure, threshold)
+        asked = ~is_sure(probability, threshold)
         input_tokens, output_tokens = tokens[asked].sum(axis=0).tolist()
-        reached = estimate_scores(labels, np.where(asked, baseline.predicted, own), classes)
+        reached = estimate_scores(labels, np.where(asked, baseline.predicted, predicted), classes)
         return CascadePoint(
             threshold=threshold,
             asked=int(asked.sum()),
             tokens=input_tokens + output_tokens,
-            cost=price(limits, input_tokens, output_tokens),
+            cost=price(language_model, input_tokens, output_tokens),
             accuracy=reached.accuracy,
             f1=reached.f1,
         )
 
-    return Cascade(rows=len(labels), points=[point(threshold) for threshold in _thresholds(sure)])
+    return Cascade(rows=len(labels), points=[point(threshold) for threshold in _thresholds(probability)])
 
 
 def _thresholds(probabilities: np.ndarray) -> list[float]:

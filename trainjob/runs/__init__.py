@@ -1,1 +1,1 @@
-"""A run's folder: its files, history, checkpoints and summary, written by training and read by all others."""
+"""A run's folder: its files, history, checkpoints and summary, written by training and read by everything else."""

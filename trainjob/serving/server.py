@@ -23,7 +23,7 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
     at once.
 
     `on_ready` is called when requests may come, `on_stop` when no more are taken. Raises UserError if the port is taken
-    or the model does not load, and KeyboardInterrupt if a signal comes before the model is ready or, again, after.
+    or the model does not load, and KeyboardInterrupt for a signal before the model is ready, or a second one later.
     """
     with _listener(host, port) as listener:
         set_up_process(max(1, len(os.sched_getaffinity(0)) - 1))  # HTTP has the last core
@@ -39,7 +39,8 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
             timeout_graceful_shutdown=1,
         )
         server = uvicorn.Server(config)
-        running = interrupts.in_thread(lambda: server.run(sockets=[listener]))  # on the main thread it takes signals
+        # On the main thread, uvicorn would handle signals itself.
+        running = interrupts.in_thread(lambda: server.run(sockets=[listener]))
         try:
             _wait_until_ready(server, running)
             on_ready()

@@ -30,7 +30,7 @@ from trainjob.data import Fitted, fit, load_preprocessor, prepare_examples
 from trainjob.data.batches.examples import Examples
 from trainjob.errors import DataError, Notice, UserError
 from trainjob.kinds.inputs.column_types import begins_with_zero_and_digit
-from trainjob.kinds.inputs.leaks import ReadLabels, tells
+from trainjob.kinds.inputs.leaks import ReadLabels, determine_labels
 from trainjob.kinds.inputs.table import TableInput, joined_cells, separated_cells
 from trainjob.models import build, load_model, save_model
 from trainjob.models.objective import of_members
@@ -397,9 +397,11 @@ def test_a_column_that_tells_the_label_is_named(tmp_path: Path, leak: str) -> No
 def test_a_number_that_is_the_label_in_another_unit_tells_it() -> None:
     meters = np.random.default_rng(0).normal(0, 10, 100)
     labels = ReadLabels.of(pa.array([f"{value:.17g}" for value in meters]))
-    assert tells(pa.array([f"{100 * value + 3:.17g}" for value in meters]), labels)
-    assert not tells(pa.array([f"{100 * value + number % 2:.17g}" for number, value in enumerate(meters)]), labels)
-    assert not tells(pa.array([None, *[f"{value:.17g}" for value in meters[1:]]], pa.string()), labels)
+    assert determine_labels(pa.array([f"{100 * value + 3:.17g}" for value in meters]), labels)
+    assert not determine_labels(
+        pa.array([f"{100 * value + number % 2:.17g}" for number, value in enumerate(meters)]), labels
+    )
+    assert not determine_labels(pa.array([None, *[f"{value:.17g}" for value in meters[1:]]], pa.string()), labels)
 
 
 def test_cells_of_unknown_categories_are_counted_where_rows_are_predicted(tmp_path: Path) -> None:

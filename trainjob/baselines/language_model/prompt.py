@@ -31,7 +31,7 @@ def messages(
 
 
 def response_format(classes: Sequence[str]) -> dict[str, Any]:
-    """Asks a server that can for an answer that is one of the classes."""
+    """The request for structured output, by which a server that supports it answers with one of the classes."""
     schema = {
         "type": "object",
         "properties": {LABEL: {"type": "string", "enum": list(classes)}},
@@ -42,10 +42,10 @@ def response_format(classes: Sequence[str]) -> dict[str, Any]:
 
 
 def read_answer(answer: str, classes: Sequence[str]) -> str | None:
-    """The class that is meant, or None where none or several may be.
+    """The class that an answer names, or None if it names none or several.
 
-    Takes the JSON that was asked for, also within other words; else a class by its name alone, in quotes or not; else
-    the one class that the answer mentions.
+    Accepts, in this order: the requested JSON, even within other words; a class name alone, in quotes or not; and the
+    only class that the answer mentions.
     """
     answer = re.sub(r"<think>.*?</think>", "", answer, flags=re.DOTALL)
     for candidate in (*_labels(answer), answer):

@@ -28,12 +28,12 @@ class ReadLabels:
         return cls(as_categories(labels).dictionary_encode("encode"), as_numbers(labels))
 
 
-def tells(cells: pa.Array, answers: ReadLabels) -> bool:
-    """Whether the cells of a column alone tell the labels of the same rows: each value always has the same label, or a
-    line leads from one number to the other."""
+def determine_labels(cells: pa.Array, labels: ReadLabels) -> bool:
+    """Whether the cells of a column alone determine the labels of the same rows: each value always has the same label,
+    or a line leads from one number to the other."""
     if len(cells) < MIN_ROWS:
         return False
-    values, classes = as_categories(cells).dictionary_encode("encode"), answers.classes
+    values, classes = as_categories(cells).dictionary_encode("encode"), labels.classes
     count = len(values.dictionary)
     if count < 2:
         return False
@@ -41,7 +41,7 @@ def tells(cells: pa.Array, answers: ReadLabels) -> bool:
         pairs = as_numpy(values.indices).astype(np.int64) * len(classes.dictionary) + as_numpy(classes.indices)
         if len(np.unique(pairs)) == count:
             return True
-    y, no_label = answers.numbers
+    y, no_label = labels.numbers
     if no_label.any():
         return False
     x, no_number = as_numbers(cells)

@@ -17,7 +17,7 @@ from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, listed
 from trainjob.kinds.inputs.cells import as_categories
 from trainjob.kinds.inputs.column_types import typed
-from trainjob.kinds.inputs.leaks import ReadLabels, tells
+from trainjob.kinds.inputs.leaks import ReadLabels, determine_labels
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.inputs.table_columns import MAX_CATEGORIES, TableColumn
 from trainjob.kinds.inputs.table_scan import (
@@ -78,13 +78,13 @@ def fit_table(
         begin_reading([train])
         scanned = scan_typed(types, [], dataset, labels, train, seed, mapped)
     bad.merge(scanned.bad)
-    told = [f' "{name}"' for name in dataset.labels] if dataset.labels else [""]
-    answered = [ReadLabels.of(each) for each in answers]
-    telling = [
+    shown_labels = [f' "{name}"' for name in dataset.labels] if dataset.labels else [""]
+    read_labels = [ReadLabels.of(each) for each in answers]
+    leaks = [
         (name, label)
         for name, each in zip(names, cells, strict=True)
-        for label, of_rows in zip(told, answered, strict=True)
-        if tells(each, of_rows)
+        for label, of_rows in zip(shown_labels, read_labels, strict=True)
+        if determine_labels(each, of_rows)
     ]
     texts = [each for name, each in zip(names, cells, strict=True) if scanned.types[name] == "text"]
     if len(texts) == len(names):
@@ -94,7 +94,7 @@ def fit_table(
         )
     tokenized, some_texts = _fitted_texts(model, texts) if texts else (None, [])
     table = TableInput([column for column in columns if column is not None], tokenized)
-    notes = [*_notes(table, left_out, len(rows), telling), *_look_alikes(columns, cells)]
+    notes = [*_notes(table, left_out, len(rows), leaks), *_look_alikes(columns, cells)]
     return FittedOn(table, division, survey.digest(target), some_texts, notes)
 
 
@@ -145,7 +145,7 @@ def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str
     return names, left_out
 
 
-def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, telling: Sequence[tuple[str, str]]) -> list[str]:
+def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, leaks: Sequence[tuple[str, str]]) -> list[str]:
     by_type: dict[str, list[str]] = {}
     for column in table.read:
         by_type.setdefault(column.type, []).append(column.name)
@@ -156,7 +156,7 @@ def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, telling: S
     notes += [
         f'column "{name}" alone tells the label{label} of every row: if it is not known before the label is, leave it '
         f"out: dataset.columns: {typed(name, 'ignore')}"
-        for name, label in telling
+        for name, label in leaks
     ]
     if left_out:
         notes.append(f"columns left out: {reasons(left_out)}")

@@ -23,8 +23,8 @@ Losses = Callable[[Tensor, "Batch"], Tensor]
 
 
 class NumberTally:
-    """Collects labels and predictions, and sums up their losses. `numbers` makes predictions float64 [n] of answers;
-    `scores` makes the scores of labels, predictions and the sum of losses."""
+    """Collects labels and predictions, and sums up their losses. `numbers` converts answers to predictions, float64
+    [n]; `scores` computes the scores from the labels, the predictions and the sum of losses."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class NumberTally:
 
     def scores(self) -> Scores:
         labels, predicted = (_joined(each).numpy() for each in (self._labels, self._predicted))
-        order = np.lexsort((predicted, labels))  # whatever ranks and batches the rows were in
+        order = np.lexsort((predicted, labels))  # so that ranks and batches make no difference
         return self._scores(labels[order], predicted[order], self._loss_sum.item())
 
 

@@ -40,11 +40,11 @@ class EmbedderModule(Trainable[PreTrainedModel]):
         negative_ids: Tensor | None = None,
         negative_mask: Tensor | None = None,
     ) -> Tensor:
-        """The vectors of texts, float32 [n, d], of pairs of them, [n, 2, d], or of triplets, [n, 3, d], of tokens and
-        their masks, int64 [n, length]."""
+        """Computes vectors from tokens and their masks, int64 [n, length]: float32 [n, d] for texts, [n, 2, d] for
+        pairs of texts, and [n, 3, d] for triplets."""
         vectors = self._vectors(ids, mask)
         others = ((pair_ids, pair_mask), (negative_ids, negative_mask))
-        found = [self._vectors(each, own) for each, own in others if each is not None and own is not None]
+        found = [self._vectors(ids, mask) for ids, mask in others if ids is not None and mask is not None]
         return torch.stack([vectors, *found], dim=1) if found else vectors
 
     def _vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
