@@ -55,8 +55,8 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
             "to .csv.zip or .jsonl.zip. Unpack any other, and give the folder"
         )
     raise DataError(
-        f"{listed(uris)}: cannot tell the format from the name: rename it to end in .csv, .tsv, .jsonl, .json, .parquet "
-        "or .conll, or give a folder of images or IDX files; a TrainJob may also set `format`"
+        f"{listed(uris)}: cannot tell the format from the name: rename it to end in .csv, .tsv, .jsonl, .json, "
+        ".parquet or .conll, or give a folder of images or IDX files; a TrainJob may also set `format`"
     )
 
 
