@@ -31,11 +31,32 @@ OF_KINDS = {name for file in _MODULES for name in classes_in(file)}
 """Classes that belong to one kind, or to some of them."""
 
 
+_AFFIXES = ("startswith", "endswith", "removeprefix", "removesuffix")
+
+
+def constant(node: ast.expr | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def class_named_by(node: ast.AST) -> str | None:
+    """The class that part of an isinstance names; None for one of pyarrow's, which has a Table, too."""
+    if isinstance(node, ast.Attribute):
+        return node.attr if ast.unparse(node.value) != "pa" else None
+    return node.id if isinstance(node, ast.Name) else None
+
+
 def branches(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
-            tested = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
-            if tested & OF_KINDS:
+            if {name for each in ast.walk(node.args[1]) if (name := class_named_by(each))} & OF_KINDS:
+                yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.Dict) and len(set(KINDS) & {constant(key) for key in node.keys}) > 1:
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.MatchValue) and constant(node.value) in KINDS:
+            yield f"line {node.value.lineno}: case {ast.unparse(node)}"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _AFFIXES:
+            parts = [part for part in map(constant, node.args) if isinstance(part, str) and len(part) > 3]
+            if any(name.startswith(part) or name.endswith(part) for part in parts for name in KINDS):
                 yield f"line {node.lineno}: {ast.unparse(node)}"
         elif isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
@@ -65,6 +86,10 @@ def test_nothing_branches_by_the_kind_of_a_model() -> None:
         "isinstance(x, (int, ClassificationScores))",
         "isinstance(module, Classifier)",
         "isinstance(target.judge, ClassJudge)",
+        "isinstance(target, targets.OneClass)",
+        'widths = {"textClassifier": 1, "tableClassifier": 2}',
+        'kind.endswith("Regressor")',
+        "match kind:\n    case 'causalLM':\n        pass",
         'preprocessor.kind == "textClassifier"',
         'preprocessor.input.noun in ("text", "image")',
         'name == "causalLM"',
