@@ -1,5 +1,7 @@
 """Unsupported tasks and settings that users look for in a TrainJob, with alternatives."""
 
+from trainjob.kinds import KINDS
+
 _OWN_LOOP = "write your own Ray Train loop (spec.model.function)"
 _INSTEAD = {
     "regression regressor": "to predict numbers, use spec.model.textRegressor, imageRegressor or tableRegressor",
@@ -22,8 +24,8 @@ _INSTEAD = {
         "rows are not repeated or left out; for rare classes, set classWeights: {balanced: {}} in the model's section"
     ),
     "task tasktype problemtype": (
-        "the task follows from spec.model: textClassifier, textRegressor, tokenClassifier, textEmbedder, "
-        "imageClassifier, imageRegressor, tableClassifier, tableRegressor, causalLM, or a function of your own"
+        "the task follows from spec.model: "
+        f"{', '.join(name for name, kind in KINDS.items() if not kind.is_users_loop)}, or a function of your own"
     ),
 }
 
