@@ -63,7 +63,7 @@ def trials_view(run: Contents, folder: Folder) -> TrialsView | None:
         _progress(run, ranked, names),
         ranked[0] if ranked else None,
         readable(checkpoints.metric),
-        ["Trial", "TrialState", title(checkpoints.metric), "Epochs", "Time", *names.values()],
+        ["Trial", "State", title(checkpoints.metric), "Epochs", "Time", *names.values()],
         [_line(trial, list(names)) for trial in [*ranked, *others]],
         _failures(others),
         [(names[path], percent(share)) for path, share in importances.items()],
