@@ -28,10 +28,12 @@ from trainjob.api.kubernetes_yaml import Loader
 from trainjob.cli.app import app
 from trainjob.data import Fitted, fit, load_preprocessor, prepare_examples
 from trainjob.data.batches.examples import Examples
+from trainjob.data.read.rows import Rows, row_number
 from trainjob.errors import DataError, Notice, UserError
 from trainjob.kinds.inputs.column_types import begins_with_zero_and_digit
 from trainjob.kinds.inputs.leaks import ReadLabels, determine_labels
 from trainjob.kinds.inputs.table import TableInput, joined_cells, separated_cells
+from trainjob.kinds.inputs.table_columns import TableColumn
 from trainjob.models import build, load_model, save_model
 from trainjob.models.objective import of_members
 
@@ -307,6 +309,19 @@ def test_odd_cells_stay_within_what_was_learned(tmp_path: Path) -> None:
         table.table([{"income": 1, "member": "no", "since": ""}], lambda index: f"row {index + 1}")
     with pytest.raises(UserError, match="takes mappings from column to value, not list"):
         table.table([[1, 2]], lambda index: f"row {index + 1}")
+
+
+def test_a_number_that_was_never_missing_counts_as_the_median_for_boosted_trees() -> None:
+    """LightGBM would take it for 0, but a number that was missing in training for what that meant."""
+    cells = {"income": ["10", "20", "90"], "age": ["30", "", "50"]}
+    columns = [TableColumn.fit(name, "number", pa.array(values)) for name, values in cells.items()]
+    table = TableInput([column for column in columns if column is not None])
+    where: Any = row_number
+    plain = table.plain(Rows(pa.table({"income": ["", "7"], "age": ["", "7"]}), where))
+    income, age, age_is_missing = (column.to_numpy() for column in plain.columns)
+    assert income.tolist() == [20, 7]
+    assert np.isnan(age[0])
+    assert age_is_missing.tolist() == [1, 0]
 
 
 def test_one_fit_is_as_another_and_is_saved(tmp_path: Path) -> None:

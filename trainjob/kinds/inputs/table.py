@@ -210,8 +210,10 @@ class TableInput:
         return self.columns
 
     def plain(self, rows: Rows) -> pa.Table:
-        """The features of all columns: float64 with NaN for missing values, int64 for categories, and texts."""
-        features: list[Any] = [each for column in self.raw(rows.table, rows.where) for each in column]
+        """The features of all columns: float64 with NaN for missing values of columns where training had some, int64
+        for categories, and texts."""
+        columns = zip(self.read, self.raw(rows.table, rows.where), strict=True)
+        features: list[Any] = [each for column, values in columns for each in column.filled(values)]
         features += [_cells(rows.table, name, rows.where) for name in self.text_columns]
         return pa.table({str(index): each for index, each in enumerate(features)})
 
