@@ -1,5 +1,6 @@
 """Scores a saved model on labelled rows, as its run was scored on its sets."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -21,6 +22,7 @@ from trainjob.data.read.spec_parts import source_parts
 from trainjob.errors import UserError, notify
 from trainjob.evaluation import Scores
 from trainjob.kinds import KINDS
+from trainjob.kinds.input import tell_unknown_categories, unknown_categories
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.models import load_any_model
 from trainjob.models.scoring import tally_batches
@@ -56,10 +58,10 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
     allow_tf32(spec.training.precision if spec is not None else "float32")
     objective = preprocessor.target.objective(spec, module)
     bad, drops = BadRows(data), spec is not None and spec.dataset is not None and spec.dataset.on_bad_rows == "drop"
-    examples, labels = list[int](), list[np.ndarray | None]()
+    examples, labels, unknown = list[int](), list[np.ndarray | None](), Counter[str]()
 
     def batches() -> Iterator[Batch]:
-        for each in _examples(run, spec, preprocessor, data, bad, drops):
+        for each in _examples(run, spec, preprocessor, data, bad, drops, unknown):
             labels.append(each.labels)
             examples.append(len(each))
             for indices in cut(each.lengths, PACKED_BATCH_ROWS if preprocessor.input.packs else BATCH_ROWS):
@@ -76,6 +78,7 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
         raise UserError(f"{data} has no rows")
     if problem := preprocessor.target.why_not_scored(joined_labels(labels)):
         raise UserError(f"{data}: these rows {problem}")
+    tell_unknown_categories(unknown, sum(examples))
     return tally.scores()
 
 
@@ -103,9 +106,16 @@ def _dtype(run: Folder, device: torch.device) -> torch.dtype:
 
 
 def _examples(
-    run: Folder, spec: TrainJobSpec | None, preprocessor: Preprocessor, data: str, bad: BadRows, drops: bool
+    run: Folder,
+    spec: TrainJobSpec | None,
+    preprocessor: Preprocessor,
+    data: str,
+    bad: BadRows,
+    drops: bool,
+    unknown: Counter[str],
 ) -> Iterator[Examples]:
-    """The prepared rows. Once a row cannot be used and is not to be dropped, the others are only checked."""
+    """The prepared rows. Once a row cannot be used and is not to be dropped, the others are only checked. Counts the
+    cells of unknown categories in `unknown`, by column."""
     if spec is None:
         layout = cast("TokensInput", preprocessor.input).layout
         fitted = Fitted(preprocessor, None, None, {}, {})
@@ -116,3 +126,4 @@ def _examples(
     for rows, labels in usable_rows(parts, fitted, bad.add):
         if drops or not bad.count:
             yield Examples.from_table(prepared(rows, labels, preprocessor))
+            unknown.update(unknown_categories(preprocessor.input, rows.table, rows.where))

@@ -1,5 +1,6 @@
 """A saved model applied to new rows. No Ray."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -16,6 +17,7 @@ from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION
 from trainjob.data.read.rows import row_number
 from trainjob.errors import UserError
 from trainjob.kinds import KINDS
+from trainjob.kinds.input import tell_unknown_categories, unknown_categories
 from trainjob.kinds.inputs.given import as_arrow_table
 from trainjob.models import load_model
 from trainjob.runs.model import local_copy, model_folder
@@ -65,11 +67,21 @@ class Predictor:
         them by column."""
         return self.answers(rows, batch_size)[PREDICTION].to_pylist()
 
-    def answers(self, rows: RowsLike, batch_size: int = 64, where: Callable[[int], str] = row_number) -> pa.Table:
+    def answers(
+        self,
+        rows: RowsLike,
+        batch_size: int = 64,
+        where: Callable[[int], str] = row_number,
+        unknown: Counter[str] | None = None,
+    ) -> pa.Table:
         """The answer to each row, in the columns that `trainjob predict` writes, several numbers as
-        one object; `where` names a row in errors."""
-        answers = self.preprocessor.target.answer(self.outputs(rows, batch_size, where), self.model)
+        one object; `where` names a row in errors. Gives a Notice of cells whose category the model has not learned, or
+        counts them in `unknown`, by column."""
+        counted = Counter[str]() if unknown is None else unknown
+        answers = self.preprocessor.target.answer(self.outputs(rows, batch_size, where, counted), self.model)
         assert answers is not None, "load_model has refused a model without answers"
+        if unknown is None:
+            tell_unknown_categories(counted, len(answers))
         return answers
 
     def predict_proba(self, rows: RowsLike, batch_size: int = 64) -> np.ndarray:
@@ -81,9 +93,16 @@ class Predictor:
             )
         return probabilities_of(self.answers(rows, batch_size), self.classes)
 
-    def outputs(self, rows: RowsLike, batch_size: int = 64, where: Callable[[int], str] = row_number) -> torch.Tensor:
-        """The network's outputs for each row, such as logits, float32 [n, width of the target] on the CPU; `where`
-        names a row in errors; float64 of trees.
+    def outputs(
+        self,
+        rows: RowsLike,
+        batch_size: int = 64,
+        where: Callable[[int], str] = row_number,
+        unknown: Counter[str] | None = None,
+    ) -> torch.Tensor:
+        """The network's outputs for each row, such as logits, float32 [n, width of the target] on the CPU; float64 of
+        trees. `where` names a row in errors; `unknown` counts the cells whose category the model has not learned, by
+        column.
 
         Raises UserError for rows that do not fit the model, and names the row that cannot be read.
         """
@@ -92,15 +111,22 @@ class Predictor:
         table = _sliceable(rows)
         window = max(batch_size, min(WINDOW_ROWS, WINDOW_BYTES // self.preprocessor.input.row_bytes))
         parts = [
-            self._window(table[start : start + window], batch_size, lambda index, start=start: where(start + index))
+            self._window(
+                table[start : start + window], batch_size, lambda index, start=start: where(start + index), unknown
+            )
             for start in range(0, len(table), window)
         ]
         return _joined(parts) if parts else torch.empty(0, self.preprocessor.target.width)
 
     @torch.inference_mode()
-    def _window(self, rows: _Sliceable, batch_size: int, where: Callable[[int], str]) -> torch.Tensor:
+    def _window(
+        self, rows: _Sliceable, batch_size: int, where: Callable[[int], str], unknown: Counter[str] | None
+    ) -> torch.Tensor:
         """Batches of rows of like length, so that little of them is padding."""
-        values = self.preprocessor.input.transform(self._table(rows, where), where)
+        table = self._table(rows, where)
+        values = self.preprocessor.input.transform(table, where)
+        if unknown is not None:
+            unknown.update(unknown_categories(self.preprocessor.input, table, where))
         examples = Examples.from_table(pa.table({"values": values}))
         batches, outputs = cut(examples.lengths, batch_size), list[torch.Tensor]()
         for batch in batches:

@@ -39,18 +39,17 @@ def classify(
     from trainjob.launch.quick_imports import quick_imports
 
     with quick_imports():
+        from trainjob.kinds.input import tell_unknown_categories
         from trainjob.predictor import Predictor
 
         predictor = Predictor.load(run.uri, run.endpoint, variant)
     noun = predictor.preprocessor.input.noun
     second = None if cascade is None else _cascade(run, predictor.preprocessor, cascade)
+    unknown = Counter[str]()
     if data is not None:
-        unknown = Counter[str]()
         rows = write(_predicted(predictor, _image_column(run), data, output, second, unknown), data, output)
         say(f"{rows:,} predictions written to {output}")
-        if unknown:
-            cells = ", ".join(f"{name} {count:,}" for name, count in unknown.items())
-            notify(f"cells whose category the model has not learned, of {rows:,} rows: {cells}")
+        tell_unknown_categories(unknown, rows)
         for note in second.notes() if second is not None else []:
             say(note)
         return
@@ -61,7 +60,8 @@ def classify(
             f"{run.uri} is a model for {noun}s and takes no {wrong}: give {_option(predictor.preprocessor)} or DATA"
         )
     inputs = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
-    outputs, target = predictor.outputs(values, where=lambda index: inputs[index]), predictor.preprocessor.target
+    outputs, target = predictor.outputs(values, 64, lambda index: inputs[index], unknown), predictor.preprocessor.target
+    tell_unknown_categories(unknown, len(values))
     captions = [""] * len(inputs)
     if second is not None:
         answers = target.answer(outputs, predictor.model)
@@ -96,15 +96,13 @@ def _predicted(
     from trainjob.data.read.bad_rows import BadRows
     from trainjob.data.read.image_files import ImageFiles
     from trainjob.data.read.rows import Rows
-    from trainjob.kinds.input import unknown_categories
 
     inputs, bad = predictor.preprocessor.input, BadRows(data)
     found = inputs.parts(input_parts(data, output), image, read)
     has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
 
     def predict(rows: Rows) -> pa.Table:
-        answers = flat(predictor.answers(rows.table, where=rows.where))
-        unknown.update(unknown_categories(inputs, rows.table, rows.where))
+        answers = flat(predictor.answers(rows.table, where=rows.where, unknown=unknown))
         columns = shown(rows)
         if not has_labels:
             del columns["label"]

@@ -1,8 +1,10 @@
 """The protocol of a fitted input: what a network is given of each row."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from trainjob.errors import notify
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,3 +153,11 @@ class WithCategories(Protocol):
 def unknown_categories(fitted: Input, table: "pa.Table", where: Where) -> dict[str, int]:
     """The same for any input."""
     return fitted.unknown_categories(table, where) if isinstance(fitted, WithCategories) else {}
+
+
+def tell_unknown_categories(cells: Mapping[str, int], rows: int) -> None:
+    """A Notice of such cells of this many rows, if there are some."""
+    if cells:
+        counted = ", ".join(f"{name} {count:,}" for name, count in cells.items())
+        of_rows = "1 row" if rows == 1 else f"{rows:,} rows"
+        notify(f"cells whose category the model has not learned, of {of_rows}: {counted}")

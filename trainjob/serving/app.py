@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
@@ -17,9 +18,7 @@ from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from trainjob import __version__
-from trainjob.data.read.rows import row_number
 from trainjob.errors import UserError
-from trainjob.kinds.input import unknown_categories
 from trainjob.kinds.inputs.questions import Question
 from trainjob.kinds.reply import Reply
 from trainjob.predictor import Predictor
@@ -127,11 +126,12 @@ def _replies(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) -> Seq
     with metrics.batch_seconds.time():
         table = as_table(rows, preprocessor.input.columns)
         together = CPU_ROWS if predictor.device.type == "cpu" else len(rows)
-        outputs = predictor.outputs(table, together, where=lambda _: f"the {preprocessor.input.noun}")
+        unknown = Counter[str]()
+        outputs = predictor.outputs(table, together, lambda _: f"the {preprocessor.input.noun}", unknown)
         if not outputs.isfinite().all():
             raise _NoNumbers("the model computed an output that is not a number")
         replies = preprocessor.target.replies(outputs, predictor.model)
-    for column, cells in unknown_categories(preprocessor.input, table, row_number).items():
+    for column, cells in unknown.items():
         metrics.unknown_categories.labels(column).inc(cells)
     return replies
 

@@ -421,11 +421,23 @@ def test_a_number_that_is_the_label_in_another_unit_tells_it() -> None:
 
 def test_cells_of_unknown_categories_are_counted_where_rows_are_predicted(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", document_of(write_customers(tmp_path / "rows.csv")))
-    command = ["predict", str(run), "-o", str(tmp_path / "predictions.csv")]
-    CliRunner().invoke(app, [*command, str(tmp_path / "rows.csv")], catch_exceptions=False)
+    predict, evaluate = ["predict", str(run)], ["evaluate", str(run)]
+    output = ["-o", str(tmp_path / "predictions.csv")]
+    CliRunner().invoke(app, [*predict, str(tmp_path / "rows.csv"), *output], catch_exceptions=False)
     new = write_customers(tmp_path / "new.csv", city={3: "Atlantis", 5: " Rome ", 70: "Atlantis", 8: "Ys"})
-    with pytest.warns(Notice, match="cells whose category the model has not learned, of 200 rows: city 3$"):
-        CliRunner().invoke(app, [*command, str(new)], catch_exceptions=False)
+    for command in [*predict, str(new), *output], [*evaluate, str(new)]:
+        with pytest.warns(Notice, match="cells whose category the model has not learned, of 200 rows: city 3$"):
+            CliRunner().invoke(app, command, catch_exceptions=False)
+    with new.open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    predictor = Predictor.load(run)
+    with pytest.warns(Notice, match="has not learned, of 200 rows: city 3$"):
+        predictor.predict(rows)
+    with pytest.warns(Notice, match="has not learned, of 1 row: city 1$"):
+        predictor.predict_proba(rows[3:4])
+    with pytest.warns(Notice, match="has not learned, of 1 row: city 1$"):
+        CliRunner().invoke(app, [*predict, "--row", json.dumps(rows[3])], catch_exceptions=False)
+    predictor.predict(rows[4:8])
 
 
 def test_a_code_without_its_zeros_is_not_taken_for_a_rare_category(tmp_path: Path) -> None:
@@ -433,10 +445,13 @@ def test_a_code_without_its_zeros_is_not_taken_for_a_rare_category(tmp_path: Pat
     run = make_run(tmp_path / "run", document_of(write_customers(tmp_path / "rows.csv", city=codes)))
     predictor = Predictor.load(run)
     row = {"age": 30, "income": 1, "city": "01003", "member": "yes", "since": "2020-01-15"}
-    assert len(predictor.predict([row, row | {"city": 10001}, row | {"city": "new"}])) == 3
+    assert len(predictor.predict([row, row | {"city": 10001}])) == 2
+    with pytest.warns(Notice, match="has not learned, of 2 rows: city 1$"):
+        predictor.predict([row, row | {"city": "new"}])
     with pytest.raises(UserError, match='row 2: column "city": 1003 is not a category, but 01003 is: give it as text'):
         predictor.predict([row, row | {"city": 1003}])
-    with pytest.warns(Notice, match='column "city": 2115 is not a category, but 02115 is: write codes with'):
+    digits = pytest.warns(Notice, match='column "city": 2115 is not a category, but 02115 is: write codes with')
+    with digits, pytest.warns(Notice, match="has not learned, of 1 row: city 1$"):
         predictor.predict(pa.Table.from_pylist([{**row, "city": "2115"}]))
 
 
@@ -475,9 +490,10 @@ def test_categories_that_look_alike_are_told_in_training_and_in_predictions(tmp_
     assert '"Oslo" (' in note
     predictor = Predictor.load(make_run(tmp_path / "run", document))
     row = {"age": 30, "income": 1, "city": "Malmo\u0308", "member": "yes", "since": "2020-01-15"}
-    with pytest.warns(
+    alike = pytest.warns(
         Notice, match='column "city": "Malmo\u0308" is not a category, but "Malm\u00f6" is: write it like'
-    ):
+    )
+    with alike, pytest.warns(Notice, match="has not learned, of 1 row: city 1$"):
         predictor.predict([row])
 
 

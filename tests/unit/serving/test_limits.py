@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -31,14 +32,20 @@ class HeldModel(Predictor):
         self.free.set()
         self.batches: list[int] = []
 
-    def outputs(self, rows: Any, batch_size: int = 64, where: Callable[[int], str] = str) -> torch.Tensor:
+    def outputs(
+        self,
+        rows: Any,
+        batch_size: int = 64,
+        where: Callable[[int], str] = str,
+        unknown: Counter[str] | None = None,
+    ) -> torch.Tensor:
         self.busy.set()
         assert self.free.wait(60)
         self.batches.append(len(rows))
         texts = rows["title"].to_pylist()
         if "bad" in texts:
             raise RuntimeError("a kernel has died")
-        result = super().outputs(rows, batch_size, where)
+        result = super().outputs(rows, batch_size, where, unknown)
         result[[index for index, text in enumerate(texts) if text == "nan"]] = torch.nan
         return result
 
