@@ -58,10 +58,10 @@ class TableKind(LabelledKind):
         return look
 
     def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
-        from trainjob.kinds.inputs.proposed_tables import refuse_without_cells, table_proposal
+        from trainjob.kinds.inputs.proposed_tables import refuse_labels_alone, table_proposal
         from trainjob.kinds.look import labels_of
 
-        refuse_without_cells(look, labels_of(fields))
+        refuse_labels_alone(look, labels_of(fields))
         return table_proposal(self.facts.field, look, fields, why)
 
     def worker_modules(self, spec: Any) -> list[str]:

@@ -12,11 +12,12 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from tiny_sets import write_digits, write_texts
+from trainjob.api import TrainJobSpec
 from trainjob.api.load import load_trainjob
 from trainjob.cli.app import app
 from trainjob.data import fit
 from trainjob.data.read.csv_header import doubt_about_header
-from trainjob.errors import Notice
+from trainjob.errors import DataError, Notice
 
 CHANCE = random.Random(0)
 
@@ -198,6 +199,27 @@ def test_a_text_among_numbers_and_categories_is_one_way_of_two(tmp_path: Path) -
     other, _ = proposal(tmp_path, data, "--kind", "tableClassifier")
     assert other["model"] == {"tableClassifier": {"tabm": {}, "text": {"encoder": {}}}}
     assert other["dataset"]["columns"] == {"offer": "text"}
+
+
+@pytest.mark.parametrize(("kind", "label"), [("tableClassifier", "label"), ("tableRegressor", "price")])
+def test_texts_alone_are_for_models_of_texts(tmp_path: Path, kind: str, label: str) -> None:
+    words = ["red", "old", "bicycle", "with", "new", "wheels"]
+    rows = [
+        [n, " ".join(CHANCE.choices(words, k=6)), CHANCE.choice("xy") if label == "label" else n / 7] for n in range(60)
+    ]
+    data = write(tmp_path / "offers.csv", ["id", "offer", label], rows)
+    done = init(data, "--kind", kind, "--label", label)
+    only = "beside the label, only texts can be learned from (offer), which textClassifier and textRegressor learn"
+    assert f"{kind}: {only}" in str(done.exception)
+    with pytest.raises(DataError) as caught:
+        fit(
+            TrainJobSpec.model_validate(
+                {"model": {kind: {"tabm": {}}}, "dataset": {"train": {"uri": str(data)}, "label": label}}
+            )
+        )
+    assert "texts: most rows have a value of their own; textClassifier and textRegressor learn from texts" in str(
+        caught.value
+    )
 
 
 def test_numbers_of_texts(tmp_path: Path) -> None:

@@ -167,8 +167,18 @@ def test_a_column_that_is_constant_in_the_sample_leaves_the_split_alone(
 def test_a_column_whose_other_values_are_all_set_aside_leaves_nothing_to_learn_from(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"  # equal rows are on one side, so the training rows have one value
     file.write_text("\n".join(["value,label", *(f"{1 if n % 5 else 2.5},{n % 2}" for n in range(100))]))
-    with pytest.raises(DataError, match=r"no column can be learned from: value \(the same in every training row\)"):
+    with pytest.raises(DataError, match=r"value \(the same in all 80 training rows that were looked at\)"):
         fit(spec_of(file))
+
+
+def test_a_column_of_one_value_and_empty_cells_is_learned_from(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    rows = (f"{'yes' if n % 3 else ''},{'EU' if n % 4 else ''},{'5' if n % 5 else ''},{n},{n % 2}" for n in range(100))
+    file.write_text("\n".join(["sold,region,size,value,label", *rows]))
+    _, table = fitted_on(file)
+    assert types(table) == {"sold": "flag", "region": "category", "size": "number"}
+    assert [[each.part for each in column.numbers] for column in table.read] == [["missing"], [], ["missing"]]
+    assert table.cardinalities == [2]
 
 
 def test_columns_are_fitted_on_rows_with_any_cell(tmp_path: Path) -> None:

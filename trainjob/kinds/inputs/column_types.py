@@ -26,7 +26,8 @@ MAX_WORDS = 10_000
 """Different values of a column that are counted."""
 FIRST_ROWS = 10_000
 FEW_WORDS = 20
-_READS_TEXTS = "the type text reads texts"
+READS_TEXTS = "the type text reads texts"
+"""Advice on columns of texts beside others."""
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
 _CODE, _WHOLE = r"^[+-]?0\d+(\.\d*)?$", r"^[+-]?\d+$"
@@ -49,6 +50,7 @@ class CellCounts:
 
     cells: int = 0
     """Cells that are not empty."""
+    empty: int = 0
     numbers: int = 0
     others: int = 0
     """Cells that hold neither numbers nor words for a missing value."""
@@ -67,7 +69,7 @@ class CellCounts:
         """Counts further cells, without blanks around them, which `as_numbers` has read."""
         numbers, is_other = read
         filled = pc.sum(pc.not_equal(cells, "")).as_py() or 0
-        found = CellCounts(filled, int(np.sum(~np.isnan(numbers))), int(np.sum(is_other)))
+        found = CellCounts(filled, len(cells) - filled, int(np.sum(~np.isnan(numbers))), int(np.sum(is_other)))
         if found.others:
             found._count_values(cells)
         if self.words is not None:
@@ -96,6 +98,7 @@ class CellCounts:
     def merge(self, later: "CellCounts") -> None:
         """Adds the types found in the cells that follow."""
         self.cells += later.cells
+        self.empty += later.empty
         self.numbers += later.numbers
         self.others += later.others
         self.dates += later.dates
@@ -117,7 +120,7 @@ class CellCounts:
         known = self.numbers + self.others
         if not known:
             return "ignore", "empty"
-        if self.words is not None and len(self.words) == 1 and self.cells == known:
+        if self.words is not None and len(self.words) == 1 and self.cells == known and not self.empty:
             return "ignore", "the same in every row"
         if self.flags >= SHARE * known:
             return "flag", ""
@@ -133,9 +136,9 @@ class CellCounts:
                 f"dataset.columns to {typed(name, 'category')} or {typed(name, 'ignore')}"
             )
         if self.words is None:
-            return "ignore", f"more than {MAX_WORDS:,} different values, as identifiers or texts have; {_READS_TEXTS}"
+            return "ignore", f"more than {MAX_WORDS:,} different values, as identifiers or texts have; {READS_TEXTS}"
         if len(self.words) > max(FEW_WORDS, known / 2):
-            return "ignore", f"identifiers or texts: most rows have a value of their own; {_READS_TEXTS}"
+            return "ignore", f"identifiers or texts: most rows have a value of their own; {READS_TEXTS}"
         return "category", ""
 
 

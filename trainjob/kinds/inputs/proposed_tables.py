@@ -13,14 +13,15 @@ def refuse_other_data(look: Look) -> None:
         raise Unsuitable("the data is not a table of numbers and words")
 
 
-def refuse_without_cells(look: Look, labels: Sequence[str]) -> None:
-    """Raises Unsuitable where only labels hold numbers or categories."""
-    if not set(look.columns) - {*labels, *look.texts}:
-        raise Unsuitable(f"no column but {listed(labels)} holds numbers or categories")
+def refuse_labels_alone(look: Look, labels: Sequence[str]) -> None:
+    """Raises Unsuitable where there are only labels."""
+    if not set(look.columns) - set(labels):
+        raise Unsuitable(f"there is no column but {listed(labels)}")
 
 
 def table_proposal(kind: str, look: Look, label: Mapping[str, Any], why: str) -> Proposal:
-    """The proposal of a kind of model that answers rows of tables, with this field of the dataset."""
+    """The proposal of a kind of model that answers rows of tables, with this field of the dataset. Raises Unsuitable
+    where there are only texts beside the label."""
     labels = labels_of(label)
     texts = [name for name in look.texts if name not in labels]
     columns, notes, has_others = dict[str, str](), list[str](), False
@@ -31,20 +32,21 @@ def table_proposal(kind: str, look: Look, label: Mapping[str, Any], why: str) ->
             except DataError as error:
                 columns[name] = "ignore"
                 notes.append(f"Left out: {str(error).partition(', or set')[0]}.")
-    reads_texts = bool(texts) and has_others
-    if reads_texts:
-        columns = dict.fromkeys(texts, "text") | columns
-    elif texts:
-        notes.append(f"Not read, because they are texts: {', '.join(texts)}.")
+    if texts and not has_others:
+        raise Unsuitable(
+            f"beside the label, only texts can be learned from ({listed(texts)}), which textClassifier and "
+            "textRegressor learn"
+        )
+    columns = dict.fromkeys(texts, "text") | columns
     return Proposal(
         fit=1,
-        model={kind: {"tabm": {}} | ({"text": {"encoder": {}}} if reads_texts else {})},
+        model={kind: {"tabm": {}} | ({"text": {"encoder": {}}} if texts else {})},
         dataset={**label, **({"columns": columns} if columns else {})},
-        training={"epochs": 20 if reads_texts else 100, "earlyStopping": {"patience": 4 if reads_texts else 16}},
+        training={"epochs": 20 if texts else 100, "earlyStopping": {"patience": 4 if texts else 16}},
         comments={
             "model": "an ensemble of small networks; the report compares it with LightGBM",
             **dict.fromkeys(label, why),
-            "columns": "a text encoder reads the texts" if reads_texts else "otherwise an error, see above",
+            "columns": "a text encoder reads the texts" if texts else "otherwise an error, see above",
         },
         notes=notes,
     )

@@ -71,7 +71,7 @@ def fit_table(
         if not constant:
             break
         # Later passes do not read these columns: the hashes of the rows must do without them, too.
-        left_out |= dict.fromkeys(constant, "the same in every training row")
+        left_out |= dict.fromkeys(constant, f"the same in all {len(rows):,} training rows that were looked at")
         types = with_type(scanned.types, constant, "ignore")
         if not used(types):
             raise nothing_left(dataset, left_out)
@@ -89,8 +89,8 @@ def fit_table(
     texts = [each for name, each in zip(names, cells, strict=True) if scanned.types[name] == "text"]
     if len(texts) == len(names):
         raise DataError(
-            f"spec.dataset.columns: all columns that can be learned from are texts ({listed(names)}), which models of "
-            "texts learn: name them in dataset.text"
+            f"spec.dataset.columns: all columns that can be learned from are texts ({listed(names)}), which "
+            "textClassifier and textRegressor learn: name them in dataset.text"
         )
     tokenized, some_texts = _fitted_texts(model, texts) if texts else (None, [])
     table = TableInput([column for column in columns if column is not None], tokenized)

@@ -19,7 +19,7 @@ from trainjob.data.read.label_lists import label_column, separate_labels
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.errors import DataError, RowError, listed
 from trainjob.kinds.inputs.cells import READERS, cells_of, read_cells
-from trainjob.kinds.inputs.column_types import CellCounts, TypeFinder, first_types, typed
+from trainjob.kinds.inputs.column_types import READS_TEXTS, CellCounts, TypeFinder, first_types, typed
 from trainjob.kinds.inputs.table import joined_cells, separated_cells
 from trainjob.kinds.inputs.table_columns import TableColumn
 
@@ -124,7 +124,8 @@ def sampled_cells(
 
 
 def nothing_left(dataset: Dataset, left_out: Mapping[str, str]) -> DataError:
-    why = reasons(left_out) or "there is none beside the label"
+    learned = "textClassifier and textRegressor learn from texts alone"
+    why = reasons(left_out).replace(READS_TEXTS, learned) or "there is none beside the label"
     return DataError(f"{listed(dataset.train.all_uris)}: no column can be learned from: {why}")
 
 
