@@ -25,7 +25,7 @@ from trainjob.api import Source, TrainJobSpec
 from trainjob.data import fit, prepare_examples
 from trainjob.data.read.counted_reading import read_all
 from trainjob.data.read.source import parts
-from trainjob.errors import DataError
+from trainjob.errors import DataError, Notice
 
 ROWS = some_rows(60)
 ENDINGS = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}
@@ -55,6 +55,14 @@ def test_shards_and_a_folder_are_read_as_one_folder_with_all(ending: str, tmp_pa
         text_spec("", train=some, validation=some, test=some),
         text_spec("", train=whole, validation=whole, test=whole),
     )
+
+
+def test_doubt_about_the_headers_is_told_once(tmp_path: Path) -> None:
+    rows = [{"text": str(number), "label": "text"} for number in range(5)]
+    uris = [write_csv(tmp_path / f"{number}.csv", [{"text": "text", "label": "label"}, *rows]) for number in range(3)]
+    with pytest.warns(Notice, match="looks like a row") as told:
+        places(*uris)
+    assert [str(each.message).partition(": ")[0] for each in told] == [str(uris[0])]
 
 
 @pytest.mark.parametrize("uris", [*permutations(["b.csv", "a.csv", "z"])])

@@ -44,8 +44,13 @@ def parts(
     """
     kind, listings = _chosen(source, endpoint)
     nested, optional = tuple(nested), tuple(optional)
+    files = [file for listing in listings for file in listing.files]
+    if kind == "csv":
+        return [
+            partitioned(CSVFile(file.uri, endpoint, file.size, optional, is_first=file is files[0]), file.name)
+            for file in files
+        ]
     if kind == "parquet":
-        files = [file for listing in listings for file in listing.files]
         whole = [ParquetRows(file.uri, endpoint, file.size, nested=nested, optional=optional) for file in files]
         split = concurrently(ParquetRows.split, whole)
         return [partitioned(share, file.name) for file, shares in zip(files, split, strict=True) for share in shares]
@@ -66,8 +71,6 @@ def _parts(
         if not listing.is_folder:
             raise DataError(f"{listing.uri} must be a folder with a folder of images for each class")
         return _image_parts(listing.files, listing.uri.rstrip("/"), endpoint, labelled)
-    if kind == "csv":
-        return [partitioned(CSVFile(file.uri, endpoint, file.size, optional), file.name) for file in listing.files]
     if kind == "conll":
         return [partitioned(ConllFile(file.uri, endpoint, file.size, optional), file.name) for file in listing.files]
     return [

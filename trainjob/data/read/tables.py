@@ -99,6 +99,8 @@ class CSVFile:
     size: int
     optional: tuple[str, ...] = ()
     """Columns that may be missing."""
+    is_first: bool = True
+    """Whether it is the first file of its source: a doubt about the header is told of that one alone."""
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
@@ -154,7 +156,7 @@ class CSVFile:
         if not headers[chosen]:
             raise DataError(f"{self.uri} is empty: not even a header")
         lines.seek(0)
-        if doubt := doubt_about_header(csv.reader(lines, delimiter=chosen, strict=True)):
+        if self.is_first and (doubt := doubt_about_header(csv.reader(lines, delimiter=chosen, strict=True))):
             notify(f"{self.uri}: {doubt}")
         return headers[chosen], chosen, skipped
 
