@@ -44,12 +44,19 @@ class RowError(DataError):
     """One row cannot be used; other rows of the file may be fine."""
 
     def __init__(
-        self, message: str, location: str = "", kind: str = "", detail: str = "", cell: tuple[str, str] | None = None
+        self,
+        message: str,
+        location: str = "",
+        kind: str = "",
+        detail: str = "",
+        cell: tuple[str, str] | None = None,
+        advice: str = "",
     ) -> None:
         """`kind` describes the error without values of this row, so that errors can be counted; `detail` has the
-        values. `cell` is the column and the problem, where it is one cell's."""
+        values. `cell` is the column and the problem, where it is one cell's. `advice` says what to do about all rows
+        of the kind, where that is more than to correct each."""
         super().__init__(message)
-        self.location, self.kind, self.detail, self.cell = location, kind, detail, cell
+        self.location, self.kind, self.detail, self.cell, self.advice = location, kind, detail, cell, advice
 
 
 class StorageError(UserError):

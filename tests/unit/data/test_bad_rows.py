@@ -208,7 +208,7 @@ def test_half_of_many_rows(tmp_path: Path) -> None:
     assert fitted.profile is not None
     assert sum(fitted.rows.values()) == 10_000
     (severe,) = (remark.text for remark in fitted.profile.remarks if remark.is_severe)
-    assert severe.startswith("10,000 (50 %) of the train rows were dropped")
+    assert severe.startswith("10,000 (50 %) of the training rows were dropped")
 
 
 def test_dropped_unlabelled_rows_say_nothing_of_scores() -> None:
@@ -332,7 +332,8 @@ def test_completions_that_are_empty_or_too_long(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "rows.jsonl", rows)
     said = refusal(causal_spec(path, prompt="a", completion="b"))
     assert "3 of 40 rows cannot be used" in said
-    assert "  2 rows: prompt and completion have more than the 64 tokens that fit into model.causalLM.maxLength" in said
+    kind = "prompt and completion have more than the 64 tokens that fit into model.causalLM.maxLength"
+    assert f"  2 rows: {kind} (raise it or shorten these rows): {path}, line 5: " in said
     spec = causal_spec(path, prompt="a", completion="b", **DROP)
     fitted = fit(spec)
     assert sum(fitted.rows.values()) == 37

@@ -210,13 +210,14 @@ def test_separated_labels_with_an_empty_one_are_refused(tmp_path: Path) -> None:
         fit(spec_of(write_jsonl(tmp_path / "a.jsonl", ["a|b", "a", "a||b"])))
 
 
-def test_a_label_that_only_the_validation_rows_have_is_named(tmp_path: Path) -> None:
+def test_labels_of_the_validation_rows_that_are_empty_or_new_are_named(tmp_path: Path) -> None:
     train = write_jsonl(tmp_path / "a.jsonl", 3 * [["a"], ["b"], []])
-    other = write_jsonl(tmp_path / "b.jsonl", [["a"], ["c", "a"], "b", "a|b", []])
+    other = write_jsonl(tmp_path / "b.jsonl", [["a"], ["c", "a"], "b", "a|b", [], None, ""])
     with pytest.raises(DataError) as caught:
         fit(spec_of(train, validation={"uri": str(other)}))
     found = str(caught.value)
-    assert "1 of 5 rows cannot be used" in found
+    assert "3 of 7 rows cannot be used" in found
+    assert '2 rows: the label (column "tags") is empty ([] is a row without a label): ' in found
     assert 'line 2: the labels (column "tags") cannot be used: the label "c" does not occur in the training' in found
     assert "known labels are a, b" in found
 

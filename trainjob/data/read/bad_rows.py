@@ -53,9 +53,8 @@ class BadRows:
 
     def add(self, error: RowError) -> None:
         """Counts a row."""
-        self.add_rows(
-            error.kind, 1, f"{error.location}: {error.detail}" if error.detail else error.location, str(error)
-        )
+        first = f"{error.location}: {error.detail}" if error.detail else error.location
+        self.add_rows(error.kind, 1, first, str(error), error.advice)
 
     def add_rows(self, name: str, rows: int, first: str, message: str, advice: str = "") -> None:
         """Counts several rows of one kind that share one error, `first`."""

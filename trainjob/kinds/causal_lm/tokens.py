@@ -131,6 +131,7 @@ class TokensInput(TextColumns):
                 where(row),
                 kind,
                 f"{length:,} tokens",
+                advice="raise it or shorten these rows",
             )
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from trainjob.api import Loss, TrainJobSpec
 from trainjob.api.data_profile import FEW_ROWS
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION
-from trainjob.data.read.label_lists import labels_in, list_error, notation_of
+from trainjob.data.read.label_lists import empty_list_error, labels_in, list_error, notation_of
 from trainjob.data.read.rows import OnBadRow, Rows, as_text
 from trainjob.errors import listed
 from trainjob.evaluation.label_estimates import LabelJudge, name_lists
@@ -109,9 +109,10 @@ class SeveralLabels(Target):
         of_cell, problems = np.zeros((len(cells), len(self.names)), np.int8), dict[int, str]()
         indices = {name: index for index, name in enumerate(self.names)}
         for number, cell in enumerate(cells):
+            if not cell:
+                problems[number] = ""
+                continue
             try:
-                if not cell:
-                    raise ValueError("the cell is empty; [] is a row without a label")
                 names = labels_in(cell, "plain" if cell in indices else notation_of(cell))
                 if unknown := next((name for name in names if name not in indices), None):
                     known = listed(self.names, SHOWN_IN_ERRORS)
@@ -124,7 +125,8 @@ class SeveralLabels(Target):
         numbers = encoded.indices.to_numpy(zero_copy_only=False)
         is_bad = np.isin(numbers, list(problems))
         for index in np.flatnonzero(is_bad).tolist():
-            on_bad(list_error(rows.where(index), column, problems[int(numbers[index])]))
+            problem, location = problems[int(numbers[index])], rows.where(index)
+            on_bad(list_error(location, column, problem) if problem else empty_list_error(location, column))
         return rows.take(np.flatnonzero(~is_bad)), of_cell[numbers[~is_bad]]
 
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
