@@ -152,8 +152,9 @@ def _duration(status: "TrainJobStatus") -> str:
 
 
 def _training(job: "ClusterJob") -> Iterator[tuple[str, str]]:
-    from trainjob.cli.progress import first_of, position, reported, speed, stage_text
+    from trainjob.cli.progress import first_of, position, speed, stage_text
     from trainjob.formatting import done, score
+    from trainjob.runs.history import beside_epoch
 
     training = job.status.training
     if training is None:
@@ -168,7 +169,7 @@ def _training(job: "ClusterJob") -> Iterator[tuple[str, str]]:
         best = training.tuning.best
         at_best = f"; best {best.number}: {score(best.value)}" if best is not None else ""
         yield "Trials", f"{training.tuning.ended}{at_best}"
-    scores = training.evaluation or reported(training)
+    scores = training.evaluation or beside_epoch(training.metrics)
     metrics = [f"{name} {score(value)}" for name, value in scores.items()]
     yield "Metrics", _facts_in_a_row(first_of(metrics, _MAX_METRICS))
     for label, found in (("Best", training.best_checkpoint), ("Latest", training.latest_checkpoint)):

@@ -20,11 +20,11 @@ from trainjob.cli.progress import (
     epochs_done,
     measured_phase,
     position,
-    reported,
     speed,
     stage_text,
 )
 from trainjob.formatting import score
+from trainjob.runs.history import beside_epoch
 
 REFRESHES_PER_SECOND = 8
 GAP = 2
@@ -64,7 +64,7 @@ class LiveProgress:
 
     def _print_epoch(self, status: TrainingStatus) -> None:
         ranked = status.best_checkpoint.metric if status.best_checkpoint else None
-        columns = fitting(list(reported(status))[:MAX_METRICS], ranked, self._console.width)
+        columns = fitting(list(beside_epoch(status.metrics))[:MAX_METRICS], ranked, self._console.width)
         if columns != self._columns:
             self._columns = columns
             for line in header(columns):
@@ -111,7 +111,8 @@ def header(columns: list[str]) -> list[str]:
 
 
 def epoch_line(status: TrainingStatus, columns: list[str]) -> str:
-    cells = "".join(f"{score(status.metrics[name]):>{_width(name) + GAP}}" for name in columns)
+    metrics = beside_epoch(status.metrics)
+    cells = "".join(f"{score(metrics[name]):>{_width(name) + GAP}}" for name in columns)
     return f"{epochs_done(status):>7}{cells}" + ("  ★ best so far" if status.is_best else "")
 
 

@@ -14,6 +14,7 @@ from trainjob.cli.output import printable
 from trainjob.doing import BYTES
 from trainjob.formatting import done, score
 from trainjob.progress.phases import SECONDS
+from trainjob.runs.history import beside_epoch
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,7 +94,7 @@ class PlainProgress:
         if shown is None or (status.stage, status.message) != (shown.stage, shown.message):
             yield f"{self._name}: {stage_text(status)}"
         if ends_epoch(status, shown):
-            metrics = first_of([f"{name} {score(value)}" for name, value in reported(status).items()])
+            metrics = first_of([f"{name} {score(value)}" for name, value in beside_epoch(status.metrics).items()])
             best = ["(best so far)"] if status.is_best else []
             yield "  ".join([f"epoch {epochs_done(status)}:", *metrics, *best])
         elif is_placed(status) and (time.monotonic() >= self._next_line or begins_phase(status, shown)):
@@ -112,11 +113,6 @@ def begins_phase(status: TrainingStatus, shown: TrainingStatus | None) -> bool:
     """Whether another phase has begun since the snapshot `shown`."""
     phase, before = measured_phase(status), None if shown is None else measured_phase(shown)
     return phase is not None and (before is None or before.name != phase.name)
-
-
-def reported(status: TrainingStatus) -> dict[str, float]:
-    """The epoch's metrics without `epoch`, which a function may report among them and which is shown anyway."""
-    return {name: value for name, value in status.metrics.items() if name != "epoch"}
 
 
 def first_of(texts: list[str], most: int = MAX_METRICS) -> list[str]:

@@ -25,6 +25,11 @@ REPORTED_EPOCH = f"{_RENAMED}epoch"
 SEGMENT_RECORDS = 1000
 
 
+def recorded_name(metric: str) -> str:
+    """The key of a metric in the records."""
+    return _RENAMED + metric if metric in KEYS else metric
+
+
 def read_history(run: Folder) -> list[dict[str, Any]]:
     return list(chain.from_iterable(_read_segments(run)))
 
@@ -57,7 +62,13 @@ def last_metrics(records: list[dict[str, Any]]) -> dict[str, float]:
 def reported_values(record: dict[str, Any]) -> dict[str, float]:
     """The metrics of a record, under their original names."""
     plain = {name: value for name, value in record.items() if name not in KEYS}
-    return {name: plain.pop(_RENAMED + name) for name in KEYS if _RENAMED + name in plain} | plain
+    return {name: plain.pop(recorded_name(name)) for name in KEYS if recorded_name(name) in plain} | plain
+
+
+def beside_epoch(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The metrics by their names in the records, without `epoch`, which a function may report among them: where they
+    are shown, the epoch and the step stand beside them."""
+    return {recorded_name(name): value for name, value in metrics.items() if name != "epoch"}
 
 
 class History:
@@ -91,7 +102,7 @@ class History:
     def add(
         self, kind: Literal["step", "validation", "epoch"], step: int, epoch: float, values: Mapping[str, float]
     ) -> None:
-        named = {_RENAMED + name if name in KEYS else name: value for name, value in values.items()}
+        named = {recorded_name(name): value for name, value in values.items()}
         self.records.append({**named, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
 
     def flush(self) -> None:

@@ -72,11 +72,12 @@ class ReportCallback(UserCallback):
 
 
 def numbers_of(report: Mapping[Any, Any]) -> tuple[Numbers, list[str]]:
-    """Returns the numbers of a report by name, and the names of all other values. Nested names are `outer/inner`."""
+    """Returns the numbers of a report by name, and the names of all other values. Nested names are `outer/inner`; an
+    empty one is `unnamed`."""
     numbers: Numbers = {}
     others: list[str] = []
     for key, value in report.items():
-        name = str(key).encode(errors="replace").decode()
+        name = str(key).encode(errors="replace").decode() or "unnamed"
         if isinstance(value, Mapping):
             inner, inner_others = numbers_of(value)
             numbers |= {f"{name}/{each}": number for each, number in inner.items()}

@@ -116,6 +116,12 @@ def test_a_functions_epoch_is_shown_as_it_is_reported(epoch: float, shown_as: st
     assert f"{shown_as:>7}        5   0.5000" in drawn
 
 
+def test_a_metric_that_is_called_step_is_not_taken_for_the_step() -> None:
+    report = TrainingStatus(stage="Training", step=6, epoch=6, epochs_completed=6, metrics={"step": -5, "loss": 0.5})
+    assert shown([report], terminal=False).splitlines()[-1] == "epoch 6:  reported_step -5  loss 0.5000"
+    assert "reported_step     loss" in shown([report], terminal=True)
+
+
 def test_of_ten_thousand_metrics_a_line_shows_the_first() -> None:
     metrics = {f"k{number}": float("nan") for number in range(10_000)}
     report = TrainingStatus(stage="Training", step=1, epoch=1, epochs_completed=1, metrics=metrics)

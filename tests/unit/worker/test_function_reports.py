@@ -50,7 +50,7 @@ def test_nan_is_a_number():
 
 def test_names_become_text_and_what_is_nested_one_name():
     report = {1: 2, "": 3, "test": {"f1": 0.5, "by class": {7: 0.25}}, "\ud800": 1}
-    assert numbers_of(report) == ({"1": 2, "": 3, "test/f1": 0.5, "test/by class/7": 0.25, "?": 1}, [])
+    assert numbers_of(report) == ({"1": 2, "unnamed": 3, "test/f1": 0.5, "test/by class/7": 0.25, "?": 1}, [])
 
 
 def test_what_is_no_number_is_named():
