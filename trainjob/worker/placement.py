@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import nullcontext
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import torch
@@ -21,7 +22,9 @@ from trainjob.precision import resolve_precision
 from trainjob.worker.distributed import gather_on_all, world_size
 from trainjob.worker.random_states import seed
 
-DDP = {"gradient_as_bucket_view": True, "broadcast_buffers": False}
+_PARAMETERS = signature(DistributedDataParallel).parameters
+_IN_EACH_STEP = "forward_sync_buffers" if "forward_sync_buffers" in _PARAMETERS else "broadcast_buffers"  # before 2.13
+DDP: dict[str, Any] = {"gradient_as_bucket_view": True, _IN_EACH_STEP: False}
 """Options of DistributedDataParallel. Gradients are views of the buffers that are sent, not copies. The module's own
 buffers are not sent in each step: the loop copies rank 0's to all ranks before they are used."""
 BYTES_PER_WEIGHT, BYTES_PER_TRAINED = 4, 16
