@@ -8,6 +8,7 @@ import typer
 from trainjob.cli.cluster_options import AllNamespaces, Context, Namespace, Output, Watch, open_client
 from trainjob.cli.output import say
 from trainjob.client.folders import open_folder
+from trainjob.cluster.errors import NoCluster
 from trainjob.errors import UserError
 
 
@@ -36,7 +37,10 @@ def list_(
         else:
             say(f"No runs in {folder}.", error=True)
         return
-    client = open_client(context, namespace)
+    try:
+        client = open_client(context, namespace)
+    except NoCluster as error:
+        raise NoCluster(f"{error}. To list runs on this machine, name their folder: `trainjob list runs`") from None
     within = None if all_namespaces else client.namespace
     table = JobTable(output == "wide", all_namespaces)
     if watch:

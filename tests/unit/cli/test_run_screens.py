@@ -11,6 +11,7 @@ from report_runs import FUNCTION_JOB, TEXT_JOB, epoch, finish, step, write_run
 from trainjob.api.load import load_trainjob
 from trainjob.cli.app import app
 from trainjob.client.folders import open_folder
+from trainjob.cluster.errors import NoCluster
 from trainjob.errors import Notice, UserError
 from trainjob.runs.folder import begin_attempt
 from trainjob.runs.lock import locked
@@ -89,6 +90,16 @@ def test_the_runs_of_a_folder_are_listed(run: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(UserError, match="there is no folder nothing here; without an argument, list shows"):
         CliRunner().invoke(app, ["list", "nothing"], catch_exceptions=False)
     assert "only --output wide is possible" in said("list", str(run), "-o", "yaml")
+
+
+def test_without_a_cluster_the_list_says_how_to_list_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(NoCluster) as caught:
+        CliRunner().invoke(app, ["list"], catch_exceptions=False)
+    assert str(caught.value) == (
+        f"there is no kubeconfig at {tmp_path}/none: set KUBECONFIG to the file of your cluster. To list runs on this "
+        "machine, name their folder: `trainjob list runs`"
+    )
 
 
 def test_a_damaged_run_does_not_hide_the_others(run: Path):
