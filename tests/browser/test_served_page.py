@@ -45,5 +45,7 @@ def test_the_command_is_one_that_a_shell_reads(chromium: Browser, tmp_path: Path
     with served(predictor, "people") as server:
         chromium.visit(f"http://127.0.0.1:{server.port}/")
         *_, body = shlex.split(chromium.text_of("command"))
+        html = server.get("/").text
     assert json.loads(body) == predictor.preprocessor.input.example()
     assert "'" in json.loads(body)["rows"][0]["name"]
+    assert html.count('rows="1" placeholder="') == 2, "each cell shows what it may hold"
