@@ -1,5 +1,6 @@
 """A run's folder → the model's card: `README.md` in the format of the Hugging Face hub."""
 
+from collections.abc import Iterable
 from posixpath import basename
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,8 +44,9 @@ def card(run: Contents) -> str:
         excerpt=scores.excerpt(set_name),
         trained=trained if trained != run.summary.parameters else None,
         other_library=model.kind.library,
-        columns=_names(run.job.spec.dataset.text),
-        pair=_names(run.job.spec.dataset.text_pair),
+        columns=_named_columns(run.job.spec.dataset.text, ", joined with a blank"),
+        pair=_named_columns(run.job.spec.dataset.text_pair) if model.kind.facts.reads_pairs else "",
+        labels=_named_columns(run.job.spec.dataset.labels or filter(None, [run.job.spec.dataset.label])),
         commands=commands.splitlines(),
         code=code,
     )
@@ -75,8 +77,12 @@ def file_name(uri: str) -> str:
     return basename(urlsplit(uri).path.rstrip("/")) or "data"
 
 
-def _names(columns: list[str] | None) -> str:
-    return listed([f"`{cell(column)}`" for column in columns or []])
+def _named_columns(columns: Iterable[str] | None, of_several: str = "") -> str:
+    """`the column x`, or `the columns x, y` and what is said of several; "" if there are none."""
+    names = [f"`{cell(column)}`" for column in columns or []]
+    if len(names) > 1:
+        return f"the columns {listed(names)}{of_several}"
+    return f"the column {names[0]}" if names else ""
 
 
 def _metadata(run: Contents, dataset: Dataset) -> dict[str, Any]:

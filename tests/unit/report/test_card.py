@@ -44,13 +44,13 @@ def test_the_hub_reads_task_and_scores(tmp_path: Path):
 
 def test_people_read_scores_use_and_limits(tmp_path: Path):
     _, text = card_of(tmp_path, TEXT_JOB)
-    assert "Text classifier, encoder trained from scratch with 1,234,567 parameters" in text
-    assert "8,000 rows\nof mail.csv to tell 2 classes apart" in text
+    assert "Text classifier, encoder trained from scratch, with 1,234,567 parameters.\n" in text
+    assert "trainjob trained it on 8,000 rows of mail.csv to tell 2 classes apart (the column `kind`).\n" in text
     assert "\n| validation | 100 | 0.8500 | 0.8535 | 0.8500 | 0.8496 |\n" in text
     assert "\n| spam | 55 |" in text
     assert '$ trainjob predict FOLDER --text "…"' in text
     assert 'pipeline("text-classification", model="FOLDER")' in text
-    assert "joins the columns `body` with" in text
+    assert "trainjob first cleans the text of the column `body`.\n" in text
     assert "\n\n\n" not in text
 
 
@@ -88,7 +88,7 @@ def test_an_adapters_parameters_are_told_from_the_decoders(tmp_path: Path):
     run.write("summary.json", summary(best_checkpoint=best, **counts))
     text = card(read_contents(run))
     assert "library_name: peft" in text
-    assert "with 157,248 parameters, 16,384 of which were trained, by trainjob on 8,000 rows" in text
+    assert "with 157,248 parameters, 16,384 of which were trained.\ntrainjob trained it on 8,000 rows" in text
     assert "AutoPeftModelForCausalLM" in text
     assert Page(render(run)).terms["Parameters"] == "157,248 (16,384 trained)"
 
