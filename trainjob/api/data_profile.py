@@ -105,7 +105,7 @@ class DataProfile(StrictModel):
                 (profile.empty, "have no text"),
             ):
                 if rows:
-                    yield Remark(f"{_count_and_share(rows, profile.rows)} of the {name} rows {problem}")
+                    yield Remark(f"{_count_and_share(rows, profile.rows)} of the {_named(name)} rows {problem}")
         if self.cut_share is not None and self.cut_share >= MANY_CUT:
             yield Remark(
                 f"about {_percent(self.cut_share)} of the training texts are longer than maxLength and are cut"
@@ -135,13 +135,17 @@ def _dropped(name: str, profile: SetProfile) -> Iterator[Remark]:
         yield Remark(f"dropped {count} of {name}: {each.reason} ({_locations(each)})")
     dropped = sum(each.rows for each in profile.dropped)
     if profile.source_rows is not None and dropped > MANY_DROPPED * profile.source_rows:
-        share = f"{_count_and_share(dropped, profile.source_rows)} of the {name} rows were dropped"
+        share = f"{_count_and_share(dropped, profile.source_rows)} of the {_named(name)} rows were dropped"
         if name == "unlabelled":
             yield Remark(f"{share}: correct them, so that the model learns from them, too")
         else:
             yield Remark(
                 f"{share}: scores on those that are left may say little about new rows; correct the rows", True
             )
+
+
+def _named(set_name: str) -> str:
+    return "training" if set_name == "train" else set_name
 
 
 def _locations(dropped: Dropped) -> str:

@@ -84,11 +84,6 @@ class Lead(Compared):
         """The verdict on the first model."""
         return verdict_of(self.main)
 
-    @property
-    def verdict_in_words(self) -> str:
-        """The verdict, after "the model is"."""
-        return "not clearly better or worse" if self.verdict == "no clear difference" else self.verdict
-
 
 class Judge(Protocol):
     """Compares the predictions of models with the labels of the same rows. Both are arrays [n, ...]."""

@@ -7,13 +7,13 @@ from trainjob.formatting import MISSING, count, score, title
 from trainjob.report.charts import Chart, Series
 from trainjob.runs.comparison import Baseline, Cascade, Comparison
 
-RULE = "better or worse where the whole interval of the lead lies on one side of 0, not clearly different otherwise"
+RULE = "better or worse where the whole interval of the lead lies on one side of 0; otherwise, no difference is clear"
 
 
 def headings(comparison: Comparison) -> tuple[str, ...]:
     """The headings of `comparison_table`."""
     model = comparison.model
-    return ("Model", *model.headings, f"Lead of the model in {model.main_name}", "Verdict")
+    return ("Model", *model.headings, f"Lead of the model in {model.main_name}", "Verdict on the model")
 
 
 def comparison_table(comparison: Comparison) -> list[tuple[str, ...]]:
@@ -151,4 +151,4 @@ def _line(baseline: Baseline, scores: int) -> tuple[str, ...]:
     if baseline.standing is None or baseline.lead is None:
         return (baseline.name, *[MISSING] * (scores + 2))
     lead = baseline.lead
-    return (baseline.name, *baseline.standing.cells(), lead.main.in_words("+"), lead.verdict_in_words)
+    return (baseline.name, *baseline.standing.cells(), lead.main.in_words("+"), lead.verdict)

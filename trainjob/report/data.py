@@ -3,26 +3,19 @@
 from trainjob.api.data_profile import DataProfile
 from trainjob.formatting import count, plain_number
 
-HEADINGS = (
-    "Set",
-    "Rows",
-    "Duplicates",
-    "Same input, other label",
-    "Without text",
-    "Among the training rows",
-    "Dropped",
-)
 
-
-def data_table(profile: DataProfile) -> list[list[str]]:
-    """The cells of each set, as HEADINGS says."""
+def data_table(profile: DataProfile, has_texts: bool) -> list[dict[str, str]]:
+    """The cells of each set by heading. `has_texts`: whether rows have a text, which may be empty."""
     return [
-        [
-            name,
-            *(count(number) for number in (found.rows, found.duplicates, found.contradictions, found.empty)),
-            "" if found.in_training is None else count(found.in_training),
-            count(sum(each.rows for each in found.dropped)),
-        ]
+        {
+            "Set": name,
+            "Rows": count(found.rows),
+            "Duplicates": count(found.duplicates),
+            "Same input, other label": count(found.contradictions),
+            **({"Without text": count(found.empty)} if has_texts else {}),
+            "Among the training rows": "" if found.in_training is None else count(found.in_training),
+            "Dropped": count(sum(each.rows for each in found.dropped)),
+        }
         for name, found in profile.sets.items()
     ]
 

@@ -44,12 +44,14 @@ def importance_view(comparison: Comparison) -> ImportanceView | None:
     )
     drawn_columns = found.columns[:MAX_COLUMNS_DRAWN]
     matters = any(each.drop.low or each.drop.high for each in drawn_columns)
-    pictures = [_picture(drawn_columns, model)] if matters else []
+    is_whole = len(drawn_columns) == len(found.columns)
+    title = "All columns" if is_whole else f"The {len(drawn_columns)} most important columns"
+    pictures = [_picture(title, drawn_columns, model)] if matters else []
     lines = [(each.column, each.drop.in_words("+")) for each in found.columns]
     return ImportanceView(headings, lines, pictures, [how, CORRELATED])
 
 
-def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Drawing:
+def _picture(title: str, columns: list[ColumnImportance], model: ScoreEstimates) -> Drawing:
     """Bars with intervals, the most important column first."""
     places, drops = range(len(columns)), [each.drop for each in columns]
     with rc_context(STYLE):
@@ -66,6 +68,5 @@ def _picture(columns: list[ColumnImportance], model: ScoreEstimates) -> Drawing:
         axes.spines[["left", "bottom"]].set_color(GRID)
         axes.tick_params(colors=INK, length=0)
         svg = inline_svg(figure, "importance")
-    title = f"How much worse {model.main_name} becomes when a column is shuffled: the {len(columns)} most important"
     values = "; ".join(f"{each.column}: {each.drop.in_words('+')}" for each in columns)
     return Drawing(title, svg, f"{values}.")

@@ -25,7 +25,7 @@ class Mistake:
 
     predicted: str
     remark: str
-    """A remark on the prediction."""
+    """A remark on the prediction, or ""."""
     label: str
     source: str
     """File and row."""

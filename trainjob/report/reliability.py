@@ -104,7 +104,7 @@ def _figure(start: float) -> tuple[Figure, Axes]:
 
 
 def short_count(rows: int) -> str:
-    """A count in about four characters: 9876, 98k, 9.9M."""
+    """A count in at most five characters: 9,876, 98k, 9.9M."""
     if rows < 10_000:
-        return str(rows)
+        return count(rows)
     return f"{rows / 1e3:.0f}k" if rows < 1e6 else f"{rows / 1e6:.1f}M"

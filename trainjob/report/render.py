@@ -16,7 +16,6 @@ from trainjob.report.baselines import (
 from trainjob.report.card import usage
 from trainjob.report.charts import MAX_METRICS, Chart, charts, describe, draw, metric_names
 from trainjob.report.charts import remarks as chart_remarks
-from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
 from trainjob.report.data import class_facts, data_table
 from trainjob.report.held_out import HeldOut, read_held_out, read_validated
 from trainjob.report.importance import importance_view
@@ -31,6 +30,7 @@ from trainjob.report.variants import remark as remark_on_variants
 from trainjob.report.variants import variants_picture, variants_table
 from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import REPORT
+from trainjob.runs.history import beside_epoch
 from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
 
@@ -62,6 +62,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         for number, chart in enumerate(charts(steps, validated, errors, unit), start=1)
     ]
     profile = summary.data if summary else None
+    has_texts = run.job.spec.dataset is not None and run.job.spec.dataset.text is not None
     cascade = cascade_of(run.comparison)
     held = read_held_out(run, folder)
     threshold = _threshold(run, folder, held)
@@ -70,6 +71,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
     return {
         "run": run,
         "summary": summary,
+        "last_metrics": beside_epoch(summary.metrics) if summary else {},
         "best": best,
         "model": run.job.spec.model.kind.description,
         "charts": drawn,
@@ -100,8 +102,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "threshold_charts": _drawn(threshold.charts, "threshold") if threshold else [],
         "profile": profile,
         "alarms": [remark for remark in profile.remarks if remark.is_severe] if profile else [],
-        "data_headings": HEADINGS_OF_DATA,
-        "data_table": data_table(profile) if profile else [],
+        "data_table": data_table(profile, has_texts) if profile else [],
         "class_facts": class_facts(profile) if profile else [],
         "stages": stages(summary) if summary else [],
         "usage": usage(run, run.uri) if summary else [],

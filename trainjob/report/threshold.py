@@ -20,9 +20,9 @@ from trainjob.report.held_out import HeldOut
 
 NAMES: dict[Metric, str] = {
     "accuracy": "accuracy",
-    "precision": "precision, macro average",
-    "recall": "recall, macro average",
-    "f1": "F1, macro average",
+    "precision": "precision (macro average)",
+    "recall": "recall (macro average)",
+    "f1": "F1 (macro average)",
 }
 POINTS = 200
 """The most points that are drawn of a curve."""
@@ -104,10 +104,10 @@ def _no_choice(validated: Binary | None, rows: Binary) -> str:
 
 def _sentences(rows: Binary, validated: Binary, threshold: float, metric: Metric) -> list[str]:
     usual = f"A row is predicted as {rows.positive} where the probability of {rows.positive} is at least {USUAL}."
-    by = f"By the {count(len(validated.score))} validation rows"
+    on = f"On the {count(len(validated.score))} validation rows"
     if threshold == USUAL:
-        return [f"{usual} {by}, no other threshold is better: their {NAMES[metric]} is highest at it."]
-    sentences = [f"{usual} {by}, {threshold:g} is better: their {NAMES[metric]} is highest at it."]
+        return [f"{usual} {on}, no other threshold has a higher {NAMES[metric]}."]
+    sentences = [f"{usual} {on}, {threshold:g} has the highest {NAMES[metric]}."]
     if rows.set_name == validated.set_name:
         return [
             *sentences,
@@ -200,12 +200,12 @@ def _remarks(rows: Binary, threshold: float, checkpoints_metric: str) -> list[st
     sentences: list[str] = []
     if _metric(checkpoints_metric) != checkpoints_metric.removeprefix("validation_"):
         sentences.append(
-            f"The metric of the checkpoints, {readable(checkpoints_metric)}, does not depend on a threshold: it is "
-            f"chosen by {NAMES['f1']}."
+            f"The metric of the checkpoints, {readable(checkpoints_metric)}, does not depend on a threshold: "
+            f"{NAMES['f1']} chooses it instead."
         )
     if threshold != USUAL:
         sentences.append(
-            f"trainjob predict goes by {USUAL}. In Python, predictor.predict_proba(rows)[:, 1] >= {threshold:g} "
+            f"`trainjob predict` uses {USUAL}. In Python, `predictor.predict_proba(rows)[:, 1] >= {threshold:g}` "
             f"selects the rows that are {rows.positive}."
         )
     return sentences

@@ -382,7 +382,7 @@ def test_rows_that_prodigy_rejects_are_left_out_and_told(tmp_path: Path) -> None
     spec, text = proposal(tmp_path, file)
     assert list(spec["model"]) == ["tokenClassifier"]
     assert spec["dataset"]["onBadRows"] == "drop"
-    assert "# 40 (67 %) of the train rows were dropped" in text
+    assert "# 40 (67 %) of the training rows were dropped" in text
     assert 'the answer in Prodigy is "reject"' in text
     file.write_text("\n".join(map(json.dumps, rows)))
     spec, text = proposal(tmp_path, file)

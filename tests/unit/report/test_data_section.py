@@ -30,6 +30,7 @@ def test_the_section_on_the_data(tmp_path: Path) -> None:
     run = write_run(tmp_path, TEXT_JOB, [])
     finish(run, ["ham", "spam"], profile=PROFILE)
     page = Page(render(run))
+    assert page.tables["rows"][0][4] == "Without text"
     assert page.tables["rows"][1:] == [
         ["train", "8,000", "1,200", "7", "3", "", "62"],
         ["validation", "100", "0", "0", "0", "0", "0"],
@@ -43,6 +44,15 @@ def test_the_section_on_the_data(tmp_path: Path) -> None:
     alarm = "90 (90 %) of the test rows are among the training rows"
     assert page.text.count(alarm) == 2 == sum(a.get("class") == "alarm" for _, a in page.elements)
     assert page.text.index(alarm) < page.text.index("Accuracy, test")
+
+
+def test_rows_of_a_table_have_no_text_that_can_be_empty(tmp_path: Path) -> None:
+    job = TEXT_JOB.replace("textClassifier: {encoder: {layers: 1}}", "tableClassifier: {tabm: {}}")
+    run = write_run(tmp_path, job.replace("text: [body], ", ""), [])
+    finish(run, ["ham", "spam"], profile=PROFILE)
+    page = Page(render(run))
+    assert page.tables["rows"][0][3:] == ["Same input, other label", "Among the training rows", "Dropped"]
+    assert page.tables["rows"][1] == ["train", "8,000", "1,200", "7", "", "62"]
 
 
 def test_a_run_of_an_earlier_version_has_no_such_section(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ def test_the_surest_mistakes_come_first(run: Folder) -> None:
     page = Page(render(run))
     assert "3 of 4 test rows are predicted wrong." in page.text
     assert page.items == [
-        f"Predicted ham (99.0%), labelled spam {'x' * 240}… More of it {'x' * 999} b/c.csv, row 1,234",
-        "Predicted spam (90.0%), labelled ham <b>money</b>\N{REPLACEMENT CHARACTER} a.csv, row 2",
-        "Predicted spam (75.0%), labelled ham no text b/c.csv, row 1",
+        f"Predicted ham (99.0%), labeled spam {'x' * 240}… More of it {'x' * 999} b/c.csv, row 1,234",
+        "Predicted spam (90.0%), labeled ham <b>money</b>\N{REPLACEMENT CHARACTER} a.csv, row 2",
+        "Predicted spam (75.0%), labeled ham no text b/c.csv, row 1",
     ]
     assert "The files are in /data/." in page.text
 
@@ -67,7 +67,7 @@ def test_predictions_of_earlier_versions_do_without_sources(run: Folder) -> None
     kept = table(np.arange(3), np.array([0, 1, 1]), ["ham", "spam"], np.array([0.9, 0.8, 0.7]), np.array([0, 0, 1]))
     write_predictions(run, "model", kept)
     page = Page(render(run))
-    assert page.items == ["Predicted spam (80.0%), labelled ham predictions/model.parquet, row 1"]
+    assert page.items == ["Predicted spam (80.0%), labeled ham predictions/model.parquet, row 1"]
     assert "That file does not say where its rows come from." in page.text
 
 
@@ -76,7 +76,7 @@ def test_thumbnails_are_shown_beside_the_mistakes(run: Folder) -> None:
     predict(run, ["ham", "spam"], np.array([0]), probabilities([0.9]), **sources)
     page = Page(render(run))
     assert page.attributes("src") == ["data:image/jpeg;base64,/9j/"]
-    assert page.items == ["Predicted spam (90.0%), labelled ham 1.png"]
+    assert page.items == ["Predicted spam (90.0%), labeled ham 1.png"]
 
 
 def test_nothing_is_shown_before_the_run_has_finished(run: Folder) -> None:

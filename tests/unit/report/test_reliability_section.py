@@ -48,4 +48,4 @@ def test_a_single_row(run: Folder) -> None:
 
 
 def test_counts_are_short() -> None:
-    assert [short_count(rows) for rows in (0, 9999, 10_000, 98_700, 9_870_000)] == ["0", "9999", "10k", "99k", "9.9M"]
+    assert [short_count(rows) for rows in (0, 9999, 10_000, 98_700, 9_870_000)] == ["0", "9,999", "10k", "99k", "9.9M"]

@@ -68,7 +68,7 @@ def test_the_first_table_compares_the_model_with_the_baselines(text_run: Folder)
     assert model[0] == "model"
     assert model[1] == tfidf[1]
     assert model[1].startswith("0.9000 [0.8")
-    assert tfidf[3:] == ["+0.0000 [+0.0000, +0.0000]", "not clearly better or worse"]
+    assert tfidf[3:] == ["+0.0000 [+0.0000, +0.0000]", "no clear difference"]
     assert failed == ["<b>", *[MISSING] * 4]
     for words in ("100 validation rows, drawn at random of 2,000", "There is no test set", "learned from few rows"):
         assert words in page.text

@@ -52,7 +52,7 @@ def test_the_threshold_is_chosen_by_validation_rows_and_judged_by_test_rows(tmp_
     assert score(own, validated >= threshold) == max(score(own, validated >= each) for each in np.unique(validated))
     best_of_test = max(np.unique(spam), key=lambda each: score(labels, spam >= each))
     assert score(labels, spam >= threshold) < score(labels, spam >= best_of_test)  # or the test would show nothing
-    name = {"f1": "F1, macro average", "accuracy": "Accuracy"}[metric]
+    name = {"f1": "F1 (macro average)", "accuracy": "Accuracy"}[metric]
     assert heading[:3] == ["Threshold", f"{name}, test", f"{name}, validation"]
     assert heading[3:] == ["Precision of spam, test", "Recall of spam, test"]
     for line, at in ((usual, 0.5), (chosen, threshold)):
@@ -84,8 +84,8 @@ def test_the_loss_does_not_depend_on_a_threshold(tmp_path: Path) -> None:
         labels, spam = too_low(1)
         predict(run, CLASSES, labels, probabilities(spam), name)
     page = Page(render(run))
-    assert page.tables["thresholds"][0][1] == "F1, macro average, test"
-    assert "validation loss, does not depend on a threshold: it is chosen by F1, macro average." in page.text
+    assert page.tables["thresholds"][0][1] == "F1 (macro average), test"
+    assert "validation loss, does not depend on a threshold: F1 (macro average) chooses it instead." in page.text
 
 
 def test_the_usual_threshold_may_be_the_best(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_usual_threshold_may_be_the_best(tmp_path: Path) -> None:
         predict(run, CLASSES, np.array([0, 1, 1]), probabilities(np.array([0.1, 0.8, 0.9])), name)
     page = Page(render(run))
     assert [line[:3] for line in page.tables["thresholds"][1:]] == [["0.5", "1.0000", "1.0000"]]
-    assert "no other threshold is better" in page.text
+    assert "no other threshold has a higher F1 (macro average)" in page.text
     assert "predict_proba(rows)[:, 1]" not in page.text
 
 
@@ -104,7 +104,7 @@ def test_without_a_test_set_the_judgement_is_said_to_be_in_its_favour(tmp_path: 
     labels, spam = too_low(1)
     predict(run, CLASSES, labels, probabilities(spam))
     page = Page(render(run))
-    assert page.tables["thresholds"][0][:2] == ["Threshold", "F1, macro average, validation"]
+    assert page.tables["thresholds"][0][:2] == ["Threshold", "F1 (macro average), validation"]
     assert "judged on the rows that it was chosen by, which favors it." in page.text
 
 

@@ -60,8 +60,8 @@ class Worst:
     indices: "np.ndarray"
     """The rows' indices in the predictions, int64 [m], the worst first."""
     lines: list[tuple[str, str, str]]
-    """For each row: its prediction, a remark on it, and its label."""
-    words: tuple[str, str] = ("Predicted", "labelled")
+    """For each row: its prediction, a remark on it or "", and its label."""
+    words: tuple[str, str] = ("Predicted", "labeled")
     """The words before the prediction and before the label."""
 
 
@@ -130,7 +130,7 @@ class Scores(StrictModel, ABC):
             unit.capitalize(): count(number),
             **dict(zip(estimates.headings, estimates.cells(), strict=True)),
             f"Lead over the first in {estimates.main_name}": lead.main.in_words("+") if lead else MISSING,
-            "Verdict": lead.verdict_in_words if lead else MISSING,
+            "Verdict": lead.verdict if lead else MISSING,
             "Loss": score(self.loss),
         }
 

@@ -79,7 +79,7 @@ class NumberScores(EstimatedScores):
             ("label", "rows", "mean error", "MAE"),
             [
                 (
-                    f"{plain_number(each.low)} to {plain_number(each.high)}",
+                    _range(each.low, each.high),
                     count(each.rows),
                     plain_number(each.mean, 4, "+"),
                     plain_number(each.absolute, 4),
@@ -129,6 +129,10 @@ class NumberScores(EstimatedScores):
         low, high = min(values), max(values)
         width = (high - low) or 1.0
         return Scatter(low, high, [((x - low) / width, (y - low) / width) for x, y in self.points])
+
+
+def _range(low: float, high: float) -> str:
+    return plain_number(low) if low == high else f"{plain_number(low)} to {plain_number(high)}"
 
 
 def number_scores(labels: np.ndarray, predicted: np.ndarray, loss_sum: float) -> NumberScores:

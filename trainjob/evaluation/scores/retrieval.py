@@ -69,10 +69,11 @@ class RetrievalScores(EstimatedScores):
         """The pairs with the highest ranks, but the first."""
         ranks = predictions["prediction"].to_numpy()
         indices = np.argsort(-ranks, kind="stable")[: min(MAX_WORST_ROWS, int(np.sum(ranks > 1)))]
-        lines = [(f"rank {count(int(ranks[index]))}", "the text below the first", "rank 1") for index in indices]
+        lines = [(f"rank {count(int(ranks[index]))}", "", "rank 1") for index in indices]
         wrong = f"{count(int(np.sum(ranks > 1)))} of {count(len(ranks))} {set_name} pairs have another text closer"
         summary = f"{wrong} than the right one." if len(indices) == 0 else f"{wrong}. The worst {len(indices)}:"
-        return Worst("Which pairs are furthest apart", summary, indices, lines, ("Found at", "to be at"))
+        words = ("Second text found at", "expected at")
+        return Worst("Which pairs are furthest apart", summary, indices, lines, words)
 
 
 class TripletScores(RetrievalScores):
@@ -133,14 +134,15 @@ class SameClassScores(RetrievalScores):
         indices = np.argsort(-ranks, kind="stable")[: min(MAX_WORST_ROWS, wrong)]
         names = predictions[CLASS].take(pa.array(indices)).to_pylist()
         lines = [
-            (f"rank {count(int(rank))}", "the nearest text of its class", name or "a class without training rows")
+            (f"rank {count(int(rank))}", "", name or "a class without training rows")
             for rank, name in zip(ranks[indices], names, strict=True)
         ]
         summary = (
             f"{count(wrong)} of {count(int(np.sum(ranks > 0)))} {set_name} rows have a text of another class closer "
             f"than all of their own.{f' The worst {len(indices)}:' if len(indices) else ''}"
         )
-        return Worst("Which texts are far from their class", summary, indices, lines, ("Found at", "class"))
+        words = ("Nearest text of its class at", "class")
+        return Worst("Which texts are far from their class", summary, indices, lines, words)
 
 
 def retrieval_scores(ranks: np.ndarray, texts: int, loss: float, closer: np.ndarray | None = None) -> RetrievalScores:
