@@ -213,7 +213,7 @@ def test_validate_looks_at_the_data(tmp_path: Path) -> None:
         f"{job}: TrainJob tags is valid",
         "train: 32 rows",
         "validation: 8 rows, set aside from the training rows",
-        "2 classes; training rows of each: 0 16, 1 16",
+        "2 classes; training rows of each: 0 (16), 1 (16)",
     ]
     assert 'note: the data: dropped 2 rows of train: the label (column "label") is empty' in found.stderr
     assert not (tmp_path / "runs").exists()

@@ -369,7 +369,7 @@ def test_choices_and_separated_labels_are_several_labels(tmp_path: Path) -> None
         table = ([f"the text of row {n}", written(each)] for n, each in enumerate(chosen))
         spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["body", "tags"], table))
         assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["body"], "tags")
-        assert "3 labels; training rows of each: a 32, b 32, c d 16" in text
+        assert "3 labels; training rows of each: a (32), b (32), c d (16)" in text
 
 
 def test_rows_that_prodigy_rejects_are_left_out_and_told(tmp_path: Path) -> None:
@@ -474,7 +474,7 @@ def test_an_embedder_of_texts_with_classes_is_proposed_where_it_is_asked_for(tmp
         assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["body"], "topic")
         assert "textPair" not in spec["dataset"]
         assert "# Not read: id.\n" in text
-    assert "6 classes; training rows of each: kind 0 " in text
+    assert "6 classes; training rows of each: kind 0 (" in text
 
 
 def texts_and_classes(rows: int) -> list[list[str]]:

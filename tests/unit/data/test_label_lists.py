@@ -128,8 +128,8 @@ def test_columns_of_flags(tmp_path: Path) -> None:
     loaded = SeveralLabels.load(several(fitted).save())
     assert loaded == several(fitted)
     assert several(fitted).in_words() == (
-        "several labels a row, 1.2 on average; 4 training rows have none. 3 labels; training rows of each: b 8, "
-        "a 8, c 4"
+        "several labels a row, 1.2 on average; 4 training rows have none. 3 labels; training rows of each: b (8), "
+        "a (8), c (4)"
     )
 
 

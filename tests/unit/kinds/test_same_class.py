@@ -281,7 +281,7 @@ def test_classes_with_one_text_are_told_and_odd_batches_refused(data: Path, tmp_
     target = fit(spec).preprocessor.target
     assert 'a class is called "None" (2 rows)' in target.notes()[0]
     assert '1 of 14 classes has a single text to train on ("lonely" (1 row))' in target.notes()[1]
-    assert str(target.in_words()).startswith("14 classes; training rows of each: topic 0 16, ")
+    assert str(target.in_words()).startswith("14 classes; training rows of each: topic 0 (16), ")
     small = TrainJobSpec.model_validate(spec_of(tmp_path) | {"training": {"batchSize": 2}})
     with pytest.raises(UserError, match=r"spec\.training\.batchSize: .*: at least 4"):
         target.objective(small, torch.nn.Identity())

@@ -187,6 +187,6 @@ def classes_in_words(classes: list[str], counts: list[int]) -> str:
     """The number of classes, and the largest with their training rows, of which `counts` has the numbers."""
     rows = dict(zip(classes, counts, strict=True))
     largest = sorted(classes, key=lambda name: -rows[name])
-    shown = ", ".join(f"{name} {rows[name]:,}" for name in largest[:SHOWN_CLASSES])
+    shown = ", ".join(f"{name} ({rows[name]:,})" for name in largest[:SHOWN_CLASSES])
     more = f" and {len(largest) - SHOWN_CLASSES:,} more" if len(largest) > SHOWN_CLASSES else ""
     return f"{len(largest):,} classes; training rows of each: {shown}{more}"

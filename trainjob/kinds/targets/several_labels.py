@@ -80,7 +80,7 @@ class SeveralLabels(Target):
 
     def in_words(self) -> str:
         largest = sorted(range(len(self.names)), key=lambda index: -self.counts[index])
-        shown = ", ".join(f"{self.names[index]} {self.counts[index]:,}" for index in largest[:SHOWN_LABELS])
+        shown = ", ".join(f"{self.names[index]} ({self.counts[index]:,})" for index in largest[:SHOWN_LABELS])
         more = f" and {len(largest) - SHOWN_LABELS:,} more" if len(largest) > SHOWN_LABELS else ""
         mean = sum(self.counts) / max(self.rows, 1)
         return (

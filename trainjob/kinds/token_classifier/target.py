@@ -89,7 +89,7 @@ class SpanTarget(Target):
 
     def in_words(self) -> str:
         largest = sorted(self.types, key=lambda name: -self.counts.get(name, 0))
-        shown = [f"{name} {self.counts.get(name, 0):,}" for name in largest]
+        shown = [f"{name} ({self.counts.get(name, 0):,})" for name in largest]
         return f"{len(self.types):,} types; spans of each in the training rows: {listed(shown, 20)}"
 
     def completed(self, labels: np.ndarray) -> Self:
