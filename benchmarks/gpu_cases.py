@@ -14,7 +14,7 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples
-from trainjob.data.batches.loaders import InMemoryBatches, Shard
+from trainjob.data.batches.loaders import Shard
 from trainjob.evaluation import Scores
 from trainjob.kinds.causal_lm.network import CausalLMModule
 from trainjob.kinds.causal_lm.packing import START, document_starts, next_tokens, unpacked
@@ -22,13 +22,13 @@ from trainjob.kinds.targets.next_token import NextToken
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.kinds.text_classifier.network import TextModule
 from trainjob.progress.reporter import Reporter
-from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.checkpoints import SavedCheckpoints
 from trainjob.runs.files import ATTEMPTS
-from trainjob.runs.history import History
 from trainjob.storage import Folder
 from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.placement import shard
 from trainjob.worker.random_states import seed
+from trainjob.worker.rank_data import rows_in_memory
 
 CLASSES = ["a", "b", "c", "d"]
 LEARNING_RATE = 1e-4
@@ -221,9 +221,6 @@ def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer) -> Train
         shard(module, spec.training, case.device, (1, 1))
     if spec.training.compile:
         module.compile()
-    examples = tokens.examples()
-    nothing: Any = None
-    store = CheckpointStore(run, spec.checkpoints)
     trainer = kind(
         TrainerInputs(
             spec=spec,
@@ -231,12 +228,10 @@ def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer) -> Train
             module=module,
             model=module,
             device=case.device,
-            batches=InMemoryBatches(examples, tokens, rows),  # pyrefly: ignore[bad-argument-type]
-            batches_per_epoch=rows.batches(len(examples)),
-            sets=nothing,
-            store=store,
-            reporter=Reporter(None, store, 1),
-            history=History(run, Path(tempfile.mkdtemp(dir=folder))),
+            data=rows_in_memory({"train": tokens.examples()}, tokens, rows),  # pyrefly: ignore[bad-argument-type]
+            run=run,
+            scratch=Path(tempfile.mkdtemp(dir=folder)),
+            reporter=Reporter(None, SavedCheckpoints(run, spec.checkpoints), 1),
         )
     )
     trainer.scorer = NoScores()  # pyrefly: ignore[bad-assignment]

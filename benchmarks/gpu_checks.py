@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,19 +14,19 @@ import torch
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Preprocessor
 from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.loaders import InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
+from trainjob.data.batches.loaders import Shard, ahead
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models import build, load_model, save_model
 from trainjob.precision import allow_tf32, resolve_precision
 from trainjob.progress.reporter import Reporter
-from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.checkpoints import SavedCheckpoints
 from trainjob.runs.files import ATTEMPTS
-from trainjob.runs.history import History
 from trainjob.storage import Folder
 from trainjob.worker.devices import check_kernels, is_out_of_memory, out_of_memory
 from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.random_states import seed
+from trainjob.worker.rank_data import rows_in_memory
 
 SIDE, CLASSES, ROWS, BATCH = 32, ["circle", "cross", "square"], 960, 96
 WARM_UP_STEPS = 3
@@ -70,12 +69,7 @@ class Bench:
             allow_tf32(precision)
             module.to(memory_format=torch.channels_last)
         module.to(self.device)
-        shard = Shard(0, 1, BATCH, spec.training.seed)
-
-        def sets(_: str) -> Any:
-            return scoring_batches(memory_windows(examples, shard.window), preprocessor, shard)
-
-        store = CheckpointStore(run, spec.checkpoints)
+        sets = {"train": examples, "validation": examples}
         return Trainer(
             TrainerInputs(
                 spec=spec,
@@ -83,12 +77,10 @@ class Bench:
                 module=module,
                 model=module,
                 device=self.device,
-                batches=InMemoryBatches(examples, preprocessor, shard),
-                batches_per_epoch=shard.batches(ROWS),
-                sets=sets,
-                store=store,
-                reporter=Reporter(None, store, epochs),
-                history=History(run, Path(tempfile.mkdtemp(dir=self.folder))),
+                data=rows_in_memory(sets, preprocessor, Shard(0, 1, BATCH, spec.training.seed)),
+                run=run,
+                scratch=Path(tempfile.mkdtemp(dir=self.folder)),
+                reporter=Reporter(None, SavedCheckpoints(run, spec.checkpoints), epochs),
             )
         )
 
@@ -190,7 +182,7 @@ def resume(bench: Bench) -> str:
     cut.spec = cut.spec.model_copy(update={"training": cut.spec.training.model_copy(update={"epochs": 1})})
     seed(1)
     cut.train()
-    [name] = [name for name, _ in again.checkpointer.store.ranked()]
+    [name] = [name for name, _ in again.store.ranked()]
     again.resume(name)
     again.history.resume(again.state.step)
     again.train()

@@ -129,7 +129,7 @@ def _losses(bench: Bench, name: str, **training: Any) -> Tensor:
         losses.append(_loss_of_step(first, batch))
     first._save({first.spec.checkpoints.metric: 0.0}, None)  # noqa: SLF001
     first.checkpointer.wait()
-    [checkpoint] = [name for name, _ in first.checkpointer.store.ranked()]
+    [checkpoint] = [name for name, _ in first.store.ranked()]
     second.resume(checkpoint)
     losses += [_loss_of_step(trainer, batches[STEPS]) for trainer in (first, second)]
     torch.testing.assert_close(losses[-1], losses[-2], rtol=1e-3, atol=0)

@@ -23,7 +23,7 @@ from trainjob.data.read.bad_rows import BadRows
 from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.launch.ray_cluster import seconds_between_polls
 from trainjob.progress.channel import ProgressReceiver, Sender
-from trainjob.runs.checkpoints import MANIFEST, CheckpointStore, Manifest, checkpoint_name
+from trainjob.runs.checkpoints import MANIFEST, Manifest, SavedCheckpoints, checkpoint_name
 from trainjob.runs.files import ATTEMPTS, CHECKPOINTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
@@ -78,8 +78,8 @@ def listing(workers: int, kept: int, folder: Path) -> str:
         files = {f"state/{rank:05d}": "0" * 64 for rank in range(workers)}
         manifest = Manifest(epoch=number, step=100 * number, metrics={"validation_loss": 1 / number}, files=files)
         (run / CHECKPOINTS / name).write(MANIFEST, manifest.model_dump_json().encode())
-    store = CheckpointStore(run, Checkpoints(metric="validation_loss", keep=kept))
-    wall, _ = measured(store.ranked)
+    saved = SavedCheckpoints(run, Checkpoints(metric="validation_loss", keep=kept))
+    wall, _ = measured(saved.ranked)
     size = sum(file.stat().st_size for file in Path(run.uri).rglob(MANIFEST)) / kept
     return f"{kept} checkpoints listed, their manifests ({size / 1000:.0f} kB each) read: {wall * 1000:.0f} ms on disk"
 

@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 LAYERS, HEADS, LENGTH, STEPS = 12, 12, 64, 3
 MIB = 2**20
@@ -36,13 +35,11 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
     from trainjob.data import Preprocessor
     from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
     from trainjob.kinds.targets.next_token import NextToken
-    from trainjob.models import Trainable
-    from trainjob.runs.checkpoints import CheckpointStore
     from trainjob.storage import Folder
-    from trainjob.worker.checkpointing import Checkpointer, TrainingState
-    from trainjob.worker.distributed import AllRanks
-    from trainjob.worker.optim import build_optimizer
+    from trainjob.worker.checkpointing import Checkpointer, CheckpointStore, TrainingState
+    from trainjob.worker.distributed import background_group
     from trainjob.worker.placement import build_for, shard
+    from trainjob.worker.step import Step
 
     distributed.init_process_group("gloo")
     torch.set_num_threads(1)
@@ -59,48 +56,38 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
     )
     tokens = TokensInput(["text"], LENGTH, 10.0, *train_byte_bpe(["some text"] * 50, 300, LENGTH))
     preprocessor = Preprocessor("causalLM", tokens, NextToken())
-    store = CheckpointStore(Folder(str(folder)), spec.checkpoints, AllRanks())
+    store = CheckpointStore(Folder(str(folder)), spec.checkpoints, background_group())
 
-    def trained() -> tuple[Trainable[Any], torch.nn.Module, torch.optim.Optimizer]:
+    def built() -> Step:
         module = build_for(spec.model, spec.training, preprocessor, device)
         is_copy = placement == "none"
         model = DistributedDataParallel(module) if is_copy else shard(module, spec.training, device, (1, ranks))
-        return module, model, build_optimizer(spec.training.optimizer, module.parameters())
+        return Step(spec, preprocessor, module, model, device, torch.float32)
 
-    def checkpointer(module: Trainable[Any], optimizer: torch.optim.Optimizer) -> Checkpointer:
-        return Checkpointer(
-            store,
-            lambda *_: None,
-            module=module,
-            preprocessor=preprocessor,
-            optimizer=optimizer,
-            scheduler=None,
-            scaler=torch.GradScaler(enabled=False),
-            device=device,
-        )
+    def checkpointer(step: Step) -> Checkpointer:
+        return Checkpointer(store, lambda *_: None, step, None, preprocessor)
 
     before = peak()
-    module, model, optimizer = trained()
+    step = built()
     tokens = torch.randint(0, 256, (1, LENGTH))
     positions = torch.arange(LENGTH)[None]
     for _ in range(STEPS):
-        model(input_ids=tokens, position_ids=positions).logsumexp(-1).mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    found = {"parameters": float(sum(each.numel() for each in module.parameters())), "peak MiB": peak() - before}
-    with checkpointer(module, optimizer) as saver:
+        step.model(input_ids=tokens, position_ids=positions).logsumexp(-1).mean().backward()
+        step.update()
+    found = {"parameters": float(sum(each.numel() for each in step.module.parameters())), "peak MiB": peak() - before}
+    with checkpointer(step) as saver:
         since = time.perf_counter()
         saver.save(TrainingState(step=STEPS), {}, None)
         found["save blocks s"] = time.perf_counter() - since
         saver.wait()
         found["saved after s"] = time.perf_counter() - since
     found["peak with a save MiB"] = peak() - before
-    del module, model, optimizer, saver
-    other, _, empty = trained()
+    del step, saver
+    other = built()
     since = time.perf_counter()
     name = store.latest()
     assert name is not None
-    checkpointer(other, empty).restore(name)
+    checkpointer(other).restore(name)
     found["resume s"] = time.perf_counter() - since
     distributed.barrier()
     return found

@@ -38,7 +38,8 @@ STATUS = [
 TESTS = {
     "trainjob/data/first_pass/split.py": ["unit/data/test_split.py"],
     "trainjob/evaluation/scores/classes.py": ["unit/evaluation"],
-    "trainjob/runs/checkpoints.py": ["unit/runs/test_checkpoints.py"],
+    "trainjob/runs/checkpoints.py": ["unit/runs/test_checkpoint_tensors.py", "unit/worker/test_checkpoints.py"],
+    "trainjob/worker/checkpointing.py": ["unit/worker/test_checkpoints.py", "unit/worker/test_checkpoint_saving.py"],
     "trainjob/worker/scoring.py": ["unit/worker/test_scoring.py"],
     "trainjob/worker/loop.py": [
         "unit/worker/test_steps.py", "unit/worker/test_epochs.py", "unit/worker/test_resuming.py"

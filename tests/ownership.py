@@ -11,9 +11,9 @@ import pytest
 from soak import SOAK
 from trainjob.api import Checkpoints
 from trainjob.errors import StorageError, Superseded
-from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.owner import Owner
 from trainjob.storage import Folder
+from trainjob.worker.checkpointing import CheckpointStore
 
 
 def save(store: CheckpointStore, step: int, weights: str, loss: float = 0.5) -> str:

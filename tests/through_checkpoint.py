@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from trainjob.models import Trainable
-from trainjob.runs.checkpoint_tensors import CheckpointTensors, write_rank_tensors
+from trainjob.runs.checkpoints import CheckpointTensors, write_rank_tensors
 from trainjob.runs.digests import digests_of
 from trainjob.storage import Folder
 from trainjob.worker.sharded_tensors import copy_rows, in_host_memory, load_weights

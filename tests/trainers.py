@@ -20,7 +20,7 @@ from trainjob.api import Cleaning, TrainJobSpec
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data import Examples, Preprocessor
 from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
+from trainjob.data.batches.loaders import InMemoryBatches, Shard
 from trainjob.data.read.image_files import image_tensor
 from trainjob.evaluation import ClassificationScores, Confusion, classification_scores
 from trainjob.kinds.inputs.image import ImageInput
@@ -28,15 +28,15 @@ from trainjob.kinds.inputs.image_processor import PretrainedImageInput, pretrain
 from trainjob.kinds.inputs.text import TextInput, train_wordpiece
 from trainjob.progress.channel import Sender
 from trainjob.progress.reporter import Reporter
-from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
-from trainjob.runs.history import History, read_history
+from trainjob.runs.history import read_history
 from trainjob.storage import Folder
-from trainjob.worker.checkpointing import TrainingState
-from trainjob.worker.distributed import AllRanks, rank, world_size
+from trainjob.worker.checkpointing import CheckpointStore, TrainingState
+from trainjob.worker.distributed import rank, world_size
 from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.placement import build_for, to_device_or_shard
 from trainjob.worker.random_states import seed
+from trainjob.worker.rank_data import rows_in_memory
 from trainjob.worker.scoring import Predicted, Scorer
 
 CLASSES = ["blue", "green", "red"]
@@ -215,23 +215,17 @@ def build_trainer(
     shard = setup.shard(rank(), world_size())
     module = build_for(spec.model, spec.training, preprocessor, CPU)
     model = to_device_or_shard(module, spec.training, CPU, on_ray=False)
-
-    def sets(name: str) -> Iterator[Batch]:
-        return scoring_batches(memory_windows(setup.examples[name], shard.window), preprocessor, shard)
-
+    rows = rows_in_memory(setup.examples, preprocessor, shard)
     inputs = TrainerInputs(
         spec=spec,
         preprocessor=preprocessor,
         module=module,
         model=model,
         device=CPU,
-        batches=InMemoryBatches(setup.examples["train"], preprocessor, shard),
-        batches_per_epoch=shard.batches(len(setup.examples["train"])),
-        sets=sets,
-        store=CheckpointStore(Folder(str(setup.folder)), spec.checkpoints, AllRanks()),
+        data=replace(rows, micro_batches=shard.micro_batches(spec.workers.count)),
+        run=Folder(str(setup.folder)),
+        scratch=Path(mkdtemp(dir=setup.folder.parent)),
         reporter=reporter or Reporter(None, setup.store, spec.training.epochs),
-        history=History(Folder(str(setup.folder)), Path(mkdtemp(dir=setup.folder.parent))),
-        micro_batches=shard.micro_batches(spec.workers.count),
         is_told_to_stop=is_told_to_stop,
     )
     trainer = Trainer(inputs)
@@ -288,7 +282,7 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _resume(trainer: Trainer) -> str | None:
-    name = trainer.checkpointer.store.latest()
+    name = trainer.store.latest()
     if name is not None:
         trainer.resume(name)
         trainer.history.resume(trainer.state.step)

@@ -26,9 +26,9 @@ from trainjob.api.load import load_trainjob
 from trainjob.cli.app import app
 from trainjob.errors import StorageError
 from trainjob.runs.attempts import read_attempts
-from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.folder import run_folder
 from trainjob.storage import Folder
+from trainjob.worker.checkpointing import CheckpointStore
 
 NewRun = Callable[..., Run]
 

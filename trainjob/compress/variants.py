@@ -16,7 +16,7 @@ import torch
 from trainjob.api import TrainJob
 from trainjob.baselines.rows import drawn, taken
 from trainjob.compress.export import export, quantize
-from trainjob.compress.fine_tune import TrainingRows, fine_tune
+from trainjob.compress.fine_tune import fine_tune, load_rows
 from trainjob.compress.measure import BATCH_SIZE, all_threads, measure
 from trainjob.compress.prune import prune
 from trainjob.data import Examples, Fitted, check_unchanged
@@ -26,6 +26,7 @@ from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
 from trainjob.kinds import kinds_with
 from trainjob.kinds.facts import WHY_NOT
+from trainjob.kinds.targets.class_losses import sample_losses
 from trainjob.models import load_model, save_model
 from trainjob.models.onnx import FILE
 from trainjob.report.render import write_report
@@ -119,10 +120,10 @@ def _made(job: TrainJob, fitted: Fitted, original: Path, request: VariantRequest
 def _pruned(job: TrainJob, fitted: Fitted, original: Path, share: float, scratch: Path, folder: Path) -> Path:
     loaded, preprocessor = load_model(original)
     classifier = cast("TextModule", loaded)  # the only kind that can be pruned
-    rows = TrainingRows(job.spec, fitted)
-    batches = islice(rows.training().epoch(0), BATCHES_FOR_IMPORTANCE)
-    prune(classifier, share, batches, rows.losses)
-    fine_tune(classifier, job.spec, rows, _new(scratch / "fine-tuning"))
+    rows = load_rows(job.spec, fitted)
+    batches = islice(rows.training.epoch(0), BATCHES_FOR_IMPORTANCE)
+    prune(classifier, share, batches, sample_losses(job.spec.model, fitted.preprocessor.target))
+    fine_tune(classifier, fitted.preprocessor, job.spec, rows, _new(scratch / "fine-tuning"))
     save_model(classifier, preprocessor, folder)
     return folder
 

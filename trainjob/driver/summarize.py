@@ -17,7 +17,7 @@ from trainjob.data.read.source import UNLABELLED
 from trainjob.doing import DOING
 from trainjob.evaluation import Scores
 from trainjob.runs.attempts import Attempts
-from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
+from trainjob.runs.checkpoints import SavedCheckpoints, checkpoint_name
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import CARD, EVALUATION, SUMMARY
 from trainjob.runs.history import last_metrics
@@ -102,7 +102,7 @@ def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mappi
     if summary.metrics:
         fields["metrics"] = summary.metrics
     if best := summary.best_checkpoint:
-        uri = CheckpointStore(run, job.spec.checkpoints).uri(checkpoint_name(best.epoch, best.step))
+        uri = SavedCheckpoints(run, job.spec.checkpoints).uri(checkpoint_name(best.epoch, best.step))
         fields["best_checkpoint"] = CheckpointStatus(uri=uri, step=best.step, metric=best.metric, value=best.value)
     return fields
 

@@ -7,15 +7,15 @@ from trainjob.api.training_status import CheckpointStatus, TrainingPhase, Traini
 from trainjob.progress.channel import Direct, Sender
 from trainjob.progress.percent import Workload
 from trainjob.progress.phases import PhaseClock
-from trainjob.runs.checkpoints import CheckpointStore, Manifest
+from trainjob.runs.checkpoints import Manifest, SavedCheckpoints
 
 
 class Reporter:
     """Turns events of training into `TrainingStatus` snapshots. Does nothing on ranks without a sender."""
 
-    def __init__(self, sender: Sender | Direct | None, store: CheckpointStore, epochs: int) -> None:
-        self._sender, self._store, self._epochs = sender, store, epochs
-        self._checkpoints = store.spec
+    def __init__(self, sender: Sender | Direct | None, saved: SavedCheckpoints, epochs: int) -> None:
+        self._sender, self._saved, self._epochs = sender, saved, epochs
+        self._checkpoints = saved.spec
         self._best: float | None = None
         """Best value of the metric that ranks checkpoints, also of those that are still being saved."""
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
@@ -53,7 +53,7 @@ class Reporter:
             self._origin = f"continues from {resumed}"
             best = self._best_checkpoint()
             if best is not None:
-                self._best = self._store.value(best[1])
+                self._best = self._saved.value(best[1])
             changes |= {
                 "message": self._origin,
                 "epochs_completed": completed,
@@ -139,16 +139,16 @@ class Reporter:
 
     def _best_checkpoint(self) -> tuple[str, Manifest] | None:
         """The best of the validated checkpoints, with its name."""
-        return next(iter(self._store.ranked()), None)
+        return next(iter(self._saved.ranked()), None)
 
     def _best_status(self, best: tuple[str, Manifest] | None) -> CheckpointStatus | None:
         if best is None:
             return None
         name, manifest = best
-        return self._checkpoint_status(name, manifest.step, self._store.value(manifest))
+        return self._checkpoint_status(name, manifest.step, self._saved.value(manifest))
 
     def _checkpoint_status(self, name: str, step: int, value: float | None) -> CheckpointStatus:
-        return CheckpointStatus(uri=self._store.uri(name), step=step, metric=self._checkpoints.metric, value=value)
+        return CheckpointStatus(uri=self._saved.uri(name), step=step, metric=self._checkpoints.metric, value=value)
 
     def _update(self, *, always: bool = False, **changes: object) -> None:
         if self._sender is None:

@@ -1,28 +1,52 @@
-"""Checkpoints: one folder each, complete once `checkpoint.json` exists and every file matches its digest there.
+"""The format of a run's checkpoints: the names of their folders and files, the manifest, and the tensor files.
 
-The ranks write and verify checkpoints without `ray.train.report`: a checkpoint counts as soon as it is in storage, the
-code is the same with and without a Ray cluster, and the digests reveal a partly written checkpoint.
+The folder `checkpoints/epoch-0003-step-00000120` contains, after 3 epochs and 120 steps:
+
+    state/00002.bin    rank 2's rows of each weight and of the optimizer's state
+    state/00002.json   their index: maps each tensor's name to its dtype, shape, rows and offset in the .bin file
+    ranks/00002.pt     rank 2's random states
+    progress.json      epoch and step, learning rates, the states of the schedule and of the loss scaler
+    evaluation.json    the scores, if the model was validated
+    config.json, ...   the files of a model, except for its weights
+    checkpoint.json    the manifest, written last
+
+A checkpoint is complete once its manifest exists, and intact if every file matches its digest in the manifest. Any
+number of ranks can read the tensors, and each reads only the rows that it needs. Unlike pickle, this executes no code.
+When checkpoints are saved is decided in `worker/checkpointing.py`.
 """
 
+import json
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import BinaryIO, NamedTuple
 
 from trainjob.api import Checkpoints
-from trainjob.errors import StorageError, TransientError
-from trainjob.runs.digests import digests_of, first_changed
-from trainjob.runs.files import CHECKPOINTS
+from trainjob.errors import StorageError
+from trainjob.runs.files import CHECKPOINTS, EVALUATION
 from trainjob.schema.base import StrictModel
-from trainjob.scratch import scratch_folder
-from trainjob.storage import Folder, storage_errors
+from trainjob.storage import Folder, concurrently
 
 MANIFEST = "checkpoint.json"
+STATE = "state"
+RANKS = "ranks"
+PROGRESS = "progress.json"
+WEIGHT = "model."
+"""Prefix of the names of the model's tensors; the others are the optimizer's."""
+READ_BYTES = 64 * 2**20
+"""Maximum size of one read, except for larger rows."""
 _NAME = re.compile(r"epoch-\d+-step-\d+")
+_ALIGNMENT = 8
+"""Alignment of each tensor in a file, in bytes."""
+_DTYPE_BYTES = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+"""Bytes per element, by safetensors' name of the dtype: https://github.com/huggingface/safetensors#format"""
 
 
 class Manifest(StrictModel):
-    """The content of a checkpoint; written last."""
+    """The position of a checkpoint in training, its metrics and its files."""
 
     epoch: int
     """Epochs completed."""
@@ -31,44 +55,8 @@ class Manifest(StrictModel):
     metrics: dict[str, float]
     """Metrics of the epoch that ends at this step; empty within an epoch."""
     files: dict[str, str]
-    """SHA-256 of each file by its path in the checkpoint's folder."""
-
-
-class Ranks(Protocol):
-    """The processes that share the work on a checkpoint: each calls the same methods in the same order."""
-
-    @property
-    def rank(self) -> int: ...
-
-    @property
-    def count(self) -> int: ...
-
-    def gather(self, value: Any) -> list[Any] | None:
-        """Returns every rank's value, ordered by rank, on rank 0, and None on the other ranks."""
-        ...
-
-    def broadcast(self, value: Any) -> Any:
-        """Returns rank 0's value on every rank."""
-        ...
-
-    def agree(self, vote: bool) -> bool:
-        """Returns whether every rank votes True."""
-        ...
-
-
-class SingleRank:
-    """`Ranks` for a process that works alone."""
-
-    rank, count = 0, 1
-
-    def gather(self, value: Any) -> list[Any] | None:
-        return [value]
-
-    def broadcast(self, value: Any) -> Any:
-        return value
-
-    def agree(self, vote: bool) -> bool:
-        return vote
+    """SHA-256 of each file by its path in the checkpoint's folder. Other files there, of an interrupted attempt, are
+    ignored."""
 
 
 def checkpoint_name(epoch: int, step: int) -> str:
@@ -76,14 +64,41 @@ def checkpoint_name(epoch: int, step: int) -> str:
     return f"epoch-{epoch:04d}-step-{step:08d}"
 
 
-class CheckpointStore:
-    """The checkpoints of one run."""
+def step_of(name: str) -> int:
+    """The number of steps in the name of a checkpoint's folder."""
+    return int(name.rpartition("-")[2])
 
-    def __init__(self, run: Folder, spec: Checkpoints, ranks: Ranks | None = None) -> None:
-        """`ranks` save and verify each checkpoint together; by default, this process works alone."""
-        self._folder = run / CHECKPOINTS
-        self.spec = spec
-        self.ranks = ranks or SingleRank()
+
+def random_states_file(rank: int) -> str:
+    return f"{RANKS}/{rank:05d}.pt"
+
+
+def belongs_to_model(name: str) -> bool:
+    """Whether a file of a checkpoint is part of its model, rather than only needed to resume training."""
+    return name.partition("/")[0] not in (RANKS, PROGRESS, EVALUATION)
+
+
+def read_manifest(checkpoint: Folder) -> Manifest | None:
+    """Returns None if the checkpoint in this folder is incomplete."""
+    try:
+        return Manifest.model_validate_json(checkpoint.read(MANIFEST)) if checkpoint.exists(MANIFEST) else None
+    except ValueError:
+        return None
+
+
+def files_of(checkpoint: Folder) -> dict[str, str]:
+    """The digests of a checkpoint's files. Raises StorageError if the checkpoint is incomplete."""
+    manifest = read_manifest(checkpoint)
+    if manifest is None:
+        raise StorageError(f"{checkpoint.uri}: the checkpoint is not complete, as its {MANIFEST} is missing or damaged")
+    return manifest.files
+
+
+class SavedCheckpoints:
+    """Finds and ranks the checkpoints of a run."""
+
+    def __init__(self, run: Folder, spec: Checkpoints) -> None:
+        self._folder, self.spec = run / CHECKPOINTS, spec
 
     def __truediv__(self, name: str) -> Folder:
         """The folder of a checkpoint."""
@@ -92,52 +107,9 @@ class CheckpointStore:
     def uri(self, name: str) -> str:
         return (self / name).uri
 
-    def save(self, epoch: int, step: int, metrics: dict[str, float], write: Callable[[Path], None]) -> str:
-        """Saves the files that `write` puts into a folder, deletes surplus checkpoints and returns its name.
-
-        Each rank writes different files."""
-        name = checkpoint_name(epoch, step)
-        if self.ranks.rank == 0:
-            self._folder.delete(name)
-        self.ranks.broadcast(None)  # no rank writes before rank 0 has deleted the remains of an earlier attempt
-        with scratch_folder() as local:
-            with storage_errors(str(local)):
-                write(local)
-            self._folder.upload(local, name)
-            parts = self.ranks.gather(digests_of(local))
-        if parts is not None:
-            files = {file: digest for part in parts for file, digest in part.items()}
-            manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=files)
-            (self / name).write(MANIFEST, manifest.model_dump_json(indent=1).encode())
-            self._delete_surplus(name)
-        return name
-
-    def latest(self) -> str | None:
-        """The latest intact checkpoint, or None if there is none."""
-        names = self.ranks.broadcast(self.names() if self.ranks.rank == 0 else None)
-        return next((name for name in reversed(names) if self.is_intact(name)), None)
-
-    def best(self) -> tuple[str, Manifest]:
-        """The best intact checkpoint that was validated. Raises TransientError if there is none."""
-        for name, manifest in self.ranks.broadcast(self.ranked() if self.ranks.rank == 0 else None):
-            if self.is_intact(name):
-                return name, manifest
-        raise TransientError(f"{self._folder.uri}: no validated checkpoint is intact")
-
-    def is_intact(self, name: str) -> bool:
-        """Whether all files of a checkpoint match the digests in its manifest; each rank reads some of the files."""
-        return self.ranks.agree(self._files_of_this_rank_match(name))
-
-    def _files_of_this_rank_match(self, name: str) -> bool:
-        manifest = self.manifest(name)
-        if manifest is None or not manifest.files:
-            return False
-        files_of_this_rank = sorted(manifest.files)[self.ranks.rank :: self.ranks.count]
-        return first_changed(self / name, {file: manifest.files[file] for file in files_of_this_rank}) is None
-
     def names(self) -> list[str]:
-        """The names of all checkpoint folders, intact or not, earliest first."""
-        return sorted(filter(_NAME.fullmatch, self._folder.list()), key=_step)
+        """The names of all checkpoint folders, complete or not, earliest first."""
+        return sorted(filter(_NAME.fullmatch, self._folder.list()), key=step_of)
 
     def manifest(self, name: str) -> Manifest | None:
         return read_manifest(self / name)
@@ -152,35 +124,160 @@ class CheckpointStore:
         """The value of the metric that ranks checkpoints."""
         return manifest.metrics[self.spec.metric]
 
-    def _delete_surplus(self, latest: str) -> None:
-        """Deletes the checkpoints before `latest` that are not among the best `keep`.
 
-        Later ones stay: another attempt wrote them, or they are incomplete and will be replaced."""
-        kept = {name for name, _ in self.ranked()[: self.spec.keep]}
-        for name in self.names():
-            if _step(name) < _step(latest) and name not in kept:
-                (self / name).delete(MANIFEST)
-                self._folder.delete(name)
+@dataclass(frozen=True)
+class TensorRows:
+    """Consecutive rows of a tensor. A scalar has one row."""
 
-
-def read_manifest(checkpoint: Folder) -> Manifest | None:
-    """Returns None if the checkpoint in this folder is incomplete."""
-    try:
-        return Manifest.model_validate_json(checkpoint.read(MANIFEST)) if checkpoint.exists(MANIFEST) else None
-    except ValueError:
-        return None
+    name: str
+    dtype: str
+    """The name in safetensors' format."""
+    shape: tuple[int, ...]
+    """The shape of the whole tensor."""
+    start: int
+    """The index of the first row."""
+    rows: int
+    data: memoryview
 
 
-def files_of(checkpoint: Folder) -> dict[str, str]:
-    """The digests of a checkpoint's files. Its folder may also hold files of an interrupted attempt.
+class _Entry(StrictModel):
+    """An index entry: the position of some rows of a tensor in a file."""
 
-    Raises StorageError if the checkpoint is incomplete.
-    """
-    manifest = read_manifest(checkpoint)
-    if manifest is None:
-        raise StorageError(f"{checkpoint.uri}: the checkpoint is not complete, as its {MANIFEST} is missing or damaged")
-    return manifest.files
+    dtype: str
+    shape: list[int]
+    start: int
+    rows: int
+    offset: int
+
+    @property
+    def row_bytes(self) -> int:
+        return _DTYPE_BYTES[self.dtype] * math.prod(self.shape[1:])
 
 
-def _step(name: str) -> int:
-    return int(name.rpartition("-")[2])
+class _ByteRange(NamedTuple):
+    """The bytes of consecutive rows of a tensor in a file."""
+
+    file: str
+    offset: int
+    size: int
+    name: str
+    start: int
+
+
+def write_rank_tensors(folder: Path, rank: int, tensors: Iterable[TensorRows]) -> None:
+    """Writes the rows of one rank, and their index, into a checkpoint's local folder."""
+    state = folder / STATE
+    state.mkdir(parents=True, exist_ok=True)
+    entries: dict[str, _Entry] = {}
+    offset = 0
+    with (state / f"{rank:05d}.bin").open("wb") as file:
+        for rows in tensors:
+            entries[rows.name] = _Entry(
+                dtype=rows.dtype, shape=list(rows.shape), start=rows.start, rows=rows.rows, offset=offset
+            )
+            file.write(rows.data)
+            file.write(bytes(-rows.data.nbytes % _ALIGNMENT))
+            offset = file.tell()
+    index = {name: entry.model_dump() for name, entry in entries.items()}
+    (state / f"{rank:05d}.json").write_text(json.dumps(index))
+
+
+class CheckpointTensors:
+    """Reads the tensors of a checkpoint. Every method raises StorageError if rows of a tensor are missing."""
+
+    def __init__(self, folder: Folder, files: Collection[str]) -> None:
+        """`files` are the names in the checkpoint's manifest."""
+        self._folder, self._files = folder / STATE, files
+
+    @cached_property
+    def _index(self) -> dict[str, list[tuple[str, _Entry]]]:
+        """Maps each tensor's name to its index entries, with their files, in order of rows."""
+        files = [file for file in self._folder.list() if file.endswith(".json") and f"{STATE}/{file}" in self._files]
+        found: dict[str, list[tuple[str, _Entry]]] = {}
+        for file, index in zip(files, concurrently(self._folder.read, files), strict=True):
+            for name, entry in json.loads(index).items():
+                found.setdefault(name, []).append((file.replace(".json", ".bin"), _Entry.model_validate(entry)))
+        for name, entries in found.items():
+            entries.sort(key=lambda item: item[1].start)
+            self._check_complete(name, [entry for _, entry in entries])
+        return found
+
+    def _check_complete(self, name: str, entries: list[_Entry]) -> None:
+        end = 0
+        for entry in entries:
+            if entry.start != end:
+                break
+            end += entry.rows
+        rows = entries[0].shape[0] if entries[0].shape else 1
+        if end != rows:
+            raise StorageError(f"{self._folder.uri} does not contain each of the {rows} rows of {name} exactly once")
+
+    def names(self, prefix: str = "") -> list[str]:
+        """The names of the tensors that start with `prefix`."""
+        return [name for name in self._index if name.startswith(prefix)]
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of the whole tensor, or None if there is no such tensor."""
+        return tuple(self._index[name][0][1].shape) if name in self._index else None
+
+    def read(self, rows: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, memoryview]]:
+        """Reads rows, given as (tensor, first row, end row).
+
+        Yields chunks (tensor, first row, bytes) in the order of the files. Adjacent rows are read in one request."""
+        ranges = [found for name, start, end in rows for found in self._ranges(name, start, end)]
+        chunk: list[_ByteRange] = []
+        for found in sorted(ranges):
+            if chunk and not _extends(chunk, found):
+                yield from self._read(chunk)
+                chunk = []
+            chunk.append(found)
+        if chunk:
+            yield from self._read(chunk)
+
+    def export(self, file: Path) -> None:
+        """Writes the model's weights to one safetensors file, reading at most READ_BYTES at a time."""
+        header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+        names, end = sorted(self.names(WEIGHT)), 0
+        for name in names:
+            _, first = self._index[name][0]
+            start, end = end, end + _DTYPE_BYTES[first.dtype] * math.prod(first.shape)
+            header[name.removeprefix(WEIGHT)] = {
+                "dtype": first.dtype,
+                "shape": first.shape,
+                "data_offsets": [start, end],
+            }
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with file.open("wb") as opened:
+            opened.write(len(text).to_bytes(8, "little") + text)
+            for name in names:
+                self._copy(name, opened)
+
+    def _copy(self, name: str, file: BinaryIO) -> None:
+        begin, (_, first) = file.tell(), self._index[name][0]
+        for _, start, data in self.read([(name, 0, first.shape[0] if first.shape else 1)]):
+            file.seek(begin + start * first.row_bytes)
+            file.write(data)
+        file.seek(0, 2)
+
+    def _ranges(self, name: str, start: int, end: int) -> Iterator[_ByteRange]:
+        for file, entry in self._index[name]:
+            first, last = max(start, entry.start), min(end, entry.start + entry.rows)
+            rows = max(1, READ_BYTES // max(1, entry.row_bytes))
+            for row in range(first, last, rows):
+                size = min(rows, last - row) * entry.row_bytes
+                if size:
+                    yield _ByteRange(file, entry.offset + (row - entry.start) * entry.row_bytes, size, name, row)
+
+    def _read(self, chunk: list[_ByteRange]) -> Iterator[tuple[str, int, memoryview]]:
+        begin = chunk[0].offset
+        data = memoryview(self._folder.read_range(chunk[0].file, begin, chunk[-1].offset + chunk[-1].size - begin))
+        for one in chunk:
+            yield one.name, one.start, data[one.offset - begin : one.offset - begin + one.size]
+
+
+def _extends(chunk: list[_ByteRange], found: _ByteRange) -> bool:
+    """Whether `found` follows the chunk in its file, and both fit into one read."""
+    gap = found.offset - (chunk[-1].offset + chunk[-1].size)
+    size = found.offset + found.size - chunk[0].offset
+    return found.file == chunk[-1].file and gap < _ALIGNMENT and size <= READ_BYTES

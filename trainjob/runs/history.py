@@ -7,7 +7,7 @@ checkpoint writes do not grow with the run.
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -74,10 +74,9 @@ def beside_epoch(metrics: Mapping[str, float]) -> dict[str, float]:
 class History:
     """The records of a run, in memory. `flush` replaces the whole latest segment, so no file is half written."""
 
-    def __init__(self, run: Folder, scratch: Path, check: Callable[[Folder], None] = check_exists) -> None:
-        """`scratch` is a folder for TensorBoard files that are not uploaded yet; `check` is called before each write
-        and raises UserError if the run's folder must not be written to."""
-        self._run, self._check = run, check
+    def __init__(self, run: Folder, scratch: Path) -> None:
+        """`scratch` is a folder for TensorBoard files that are not uploaded yet."""
+        self._run = run
         self.records: list[dict[str, Any]] = []
         self._first_step = 1
         self._segment, self._segment_start = 0, 0
@@ -107,7 +106,7 @@ class History:
 
     def flush(self) -> None:
         """Writes the new records. Raises UserError if the run's folder no longer exists."""
-        self._check(self._run)
+        check_exists(self._run)
         if not self._deleted_later_segments:
             self._delete_later_segments()
         lines = map(_line, self.records[self._segment_start :])

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from trainjob.errors import StorageError, UserError
 from trainjob.kinds import KINDS, saved_kind
-from trainjob.runs.checkpoint_tensors import PROGRESS, RANKS, STATE, CheckpointTensors
-from trainjob.runs.checkpoints import MANIFEST, files_of
+from trainjob.runs.checkpoints import MANIFEST, STATE, CheckpointTensors, belongs_to_model, files_of
 from trainjob.runs.digests import DIGESTS, digests_of, first_changed, read_digests, write_digests
-from trainjob.runs.files import CHECKPOINTS, EVALUATION, MODEL, SUMMARY, TRAINJOB, VARIANTS
+from trainjob.runs.files import CHECKPOINTS, MODEL, SUMMARY, TRAINJOB, VARIANTS
 from trainjob.runs.refusals import not_a_run, refuse_damaged
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -116,7 +115,7 @@ def _download(model: Folder, copy: Path) -> None:
 
 def _assemble_model(checkpoint: Folder, files: Collection[str], copy: Path) -> None:
     """Assembles the model of a checkpoint in the local folder `copy`."""
-    for name in filter(_belongs_to_model, files):
+    for name in filter(belongs_to_model, files):
         if not name.startswith(f"{STATE}/"):
             checkpoint.download(name, copy / name)
     if any(name.startswith(f"{STATE}/") for name in files):
@@ -126,13 +125,8 @@ def _assemble_model(checkpoint: Folder, files: Collection[str], copy: Path) -> N
 def _verify_files(checkpoint: Folder) -> dict[str, str]:
     """A checkpoint's files and their digests. Raises StorageError if a file of its model does not match its digest."""
     files = files_of(checkpoint)
-    _check_digests(checkpoint, {name: digest for name, digest in files.items() if _belongs_to_model(name)}, MANIFEST)
+    _check_digests(checkpoint, {name: digest for name, digest in files.items() if belongs_to_model(name)}, MANIFEST)
     return files
-
-
-def _belongs_to_model(name: str) -> bool:
-    """Whether a file of a checkpoint is part of its model, rather than only needed to resume training."""
-    return name.partition("/")[0] not in (RANKS, PROGRESS, EVALUATION)
 
 
 def _check_digests(folder: Folder, digests: Mapping[str, str], manifest: str) -> None:

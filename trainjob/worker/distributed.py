@@ -120,19 +120,15 @@ def first_available(value: Value | None, device: torch.device) -> Value | None:
     return value
 
 
-class AllRanks:
-    """`Ranks` for a checkpoint. They communicate in a process group of their own, so that a checkpoint is saved while
-    training continues. All ranks must create it at the same point."""
+def agree(vote: bool, group: distributed.ProcessGroup | None = None) -> bool:
+    """Returns whether every rank votes True."""
+    return broadcast_from_rank_0(all(gather_on_rank_0(vote, group) or []), group)
 
-    def __init__(self) -> None:
-        self.rank, self.count = rank(), world_size()
-        self._group: Any = distributed.new_group(backend="gloo") if self.count > 1 else None
 
-    def gather(self, value: Any) -> list[Any] | None:
-        return gather_on_rank_0(value, self._group)
-
-    def broadcast(self, value: Any) -> Any:
-        return broadcast_from_rank_0(value, self._group)
-
-    def agree(self, vote: bool) -> bool:
-        return self.broadcast(all(self.gather(vote) or []))
+def background_group() -> distributed.ProcessGroup | None:
+    """A process group in which a thread communicates while training continues; None for a single rank. All ranks must
+    call this at the same point."""
+    if world_size() == 1:
+        return None
+    group: Any = distributed.new_group(backend="gloo")
+    return group

@@ -1,10 +1,11 @@
 """The loop that every worker runs: optimizer steps, validation, checkpoints, exact resume."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -14,18 +15,19 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
 from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.loaders import TrainingBatches, ahead
+from trainjob.data.batches.loaders import ahead
 from trainjob.evaluation import Scores, check_finite
 from trainjob.models import Trainable
 from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
-from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.history import History
-from trainjob.worker.checkpointing import Checkpointer, TrainingState
-from trainjob.worker.distributed import broadcast_buffers, rank, sum_over_ranks, world_size
+from trainjob.storage import Folder
+from trainjob.worker.checkpointing import Checkpointer, CheckpointStore, TrainingState
+from trainjob.worker.distributed import background_group, broadcast_buffers, rank, sum_over_ranks, world_size
 from trainjob.worker.loss_divisor import loss_divisor
 from trainjob.worker.optim import build_scheduler
 from trainjob.worker.random_states import set_random_states
+from trainjob.worker.rank_data import RankData
 from trainjob.worker.scoring import Scorer
 from trainjob.worker.step import Step
 from trainjob.worker.step_meter import StepMeter
@@ -43,15 +45,12 @@ class TrainerInputs:
     model: torch.nn.Module
     """The module to call in training: `module`, or `module` in DistributedDataParallel."""
     device: torch.device
-    batches: TrainingBatches
-    batches_per_epoch: int
-    sets: Callable[[str], Iterator[Batch]]
-    """This rank's batches of a set to be scored, by the set's name."""
-    store: CheckpointStore
+    data: RankData
+    run: Folder
+    """The run's folder, for checkpoints and metrics."""
+    scratch: Path
+    """A local folder for files that are not uploaded yet."""
     reporter: Reporter
-    history: History
-    micro_batches: int = 1
-    """The number of micro-batches for each batch of this rank."""
     on_rows_scored: Callable[[str, int], None] = lambda name, rows: None
     """See `Scorer`."""
     is_told_to_stop: Callable[[], bool] = lambda: False
@@ -70,32 +69,27 @@ class Trainer:
     """Trains one model on one rank. The ranks exchange gradients, sums of losses, and what a checkpoint needs."""
 
     def __init__(self, inputs: TrainerInputs) -> None:
-        spec, module, device = inputs.spec, inputs.module, inputs.device
+        """All ranks must create their trainers at the same point."""
+        spec, module, device, data = inputs.spec, inputs.module, inputs.device, inputs.data
         self.spec, self.module, self.model, self.device = spec, module, inputs.model, device
-        self.batches, self.batches_per_epoch = inputs.batches, inputs.batches_per_epoch
-        self.reporter, self.history = inputs.reporter, inputs.history
-        self.plan = StepPlan.of(spec.training, inputs.batches_per_epoch)
+        self.batches, self.batches_per_epoch = data.training, data.batches_per_epoch
+        self.reporter, self.history = inputs.reporter, History(inputs.run, inputs.scratch)
+        self.plan = StepPlan.of(spec.training, data.batches_per_epoch)
         dtype = resolve_precision(spec.training.precision, device)
         if device.type == "cpu" and dtype != torch.float32:
             module.use_plain_attention()
         self.step = Step(spec, inputs.preprocessor, module, self.model, device, dtype)
         self.objective, self.optimizer = self.step.objective, self.step.optimizer
-        self.scorer = Scorer(inputs.sets, self.objective, device, dtype, inputs.on_rows_scored)
+        self.scorer = Scorer(data.batches_to_score, self.objective, device, dtype, inputs.on_rows_scored)
         self.scheduler = build_scheduler(spec.training.scheduler, self.optimizer, self.plan.steps)
         self.state = TrainingState()
+        self.store = CheckpointStore(inputs.run, spec.checkpoints, background_group())
         self.checkpointer = Checkpointer(
-            inputs.store,
-            inputs.reporter.checkpoint,
-            module=module,
-            preprocessor=inputs.preprocessor,
-            optimizer=self.optimizer,
-            scheduler=self.scheduler,
-            scaler=self.step.scaler,
-            device=device,
+            self.store, self.reporter.checkpoint, self.step, self.scheduler, inputs.preprocessor
         )
         self.stopped = False
         """Whether training has stopped early, after a checkpoint, because a rank was told to stop."""
-        self._micro_batches, self._notices = inputs.micro_batches, StopNotices(inputs.is_told_to_stop)
+        self._micro_batches, self._notices = data.micro_batches, StopNotices(inputs.is_told_to_stop)
         self._random_states: dict[str, Any] | None = None
         self._buckets_rebuilt = world_size() < 3 or not isinstance(inputs.model, DistributedDataParallel)
         self._stage: str | None = None
@@ -137,7 +131,8 @@ class Trainer:
 
     def _train_group(self, group: list[Batch]) -> None:
         """Takes one optimizer step on these batches, then validates, saves and reports where due."""
-        weight = self._weight_over_ranks(group)
+        weight, notices = self._sums_over_ranks(group)
+        self._notices.record(notices)
         self._backward(group, loss_divisor(weight, world_size()))
         learning_rate = self._update()
         self.state.batch += len(group)
@@ -146,13 +141,11 @@ class Trainer:
         self.stopped = self._notices.should_stop() and not self._is_over
         self._perform(self._due(), learning_rate)
 
-    def _weight_over_ranks(self, group: list[Batch]) -> torch.Tensor:
-        """The weight of the batches, summed over all ranks: float32 []. The same all-reduce carries the stop notices,
-        which so cost no communication of their own."""
+    def _sums_over_ranks(self, group: list[Batch]) -> torch.Tensor:
+        """The weight of the batches and the stop notices, each summed over all ranks: float32 [2]. In one all-reduce,
+        so that the notices cost no communication of their own."""
         weight = torch.full((), sum(batch.weight for batch in group), dtype=torch.float32, device=self.device)
-        weight, notices = sum_over_ranks(torch.stack([weight, self._notices.of_this_rank(self.device)]))
-        self._notices.record(notices)
-        return weight
+        return sum_over_ranks(torch.stack([weight, self._notices.of_this_rank(self.device)]))
 
     def _backward(self, group: list[Batch], divisor: torch.Tensor) -> None:
         """Adds the gradients of the batches' losses, each divided by `divisor`."""
@@ -234,19 +227,25 @@ class Trainer:
         """Scores the model and saves it, at the end of an epoch or inside it. Early stopping also ends the epoch."""
         state = self.state
         self.start_stage("validation")
-        broadcast_buffers(self.module)  # each rank has its own after a step; rank 0's are saved
-        scores = self.scorer.score(self.module, "validation")
-        metrics = {"train_loss": state.loss_sum / state.weight, **scores.as_metrics("validation")}
+        scores, metrics = self._score()
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(metrics["validation_loss"])
-        for name, value in metrics.items():
-            check_finite(name, value, f"in epoch {state.epoch + 1}")
         self._compare_with_best(metrics[self.spec.checkpoints.metric])
         self.history.add("epoch" if self._ends_epoch else "validation", state.step, state.epoch + 1, metrics)
         if self._ends_epoch:
             state.epoch, state.batch, state.loss_sum, state.weight = state.epoch + 1, 0, 0.0, 0.0
         self._save(metrics, scores)
         self.reporter.validated(state.epoch, metrics)
+
+    def _score(self) -> tuple[Scores, dict[str, float]]:
+        """The scores on the validation set, and the metrics of this epoch. Raises Diverged if one is not finite."""
+        broadcast_buffers(self.module)  # each rank has its own after a step; rank 0's are saved
+        scores = self.scorer.score(self.module, "validation")
+        train_loss = self.state.loss_sum / self.state.weight
+        metrics = {"train_loss": train_loss, **scores.as_metrics("validation")}
+        for name, value in metrics.items():
+            check_finite(name, value, f"in epoch {self.state.epoch + 1}")
+        return scores, metrics
 
     def _compare_with_best(self, value: float) -> None:
         """Counts the validations since the best value, and stops training when early stopping's patience is used up."""

@@ -1,11 +1,11 @@
 """The rows that one rank trains on, and the rows that it scores."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from trainjob.data import Examples
+from trainjob.data import Examples, Preprocessor
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.loaders import (
     InMemoryBatches,
@@ -33,6 +33,19 @@ class RankData:
     """Returns this rank's batches of a set, by the set's name."""
     training_rows: int
     """Rows of an epoch, over all ranks."""
+    batches_per_epoch: int
+    micro_batches: int = 1
+    """The number of micro-batches for each training batch of this rank."""
+
+
+def rows_in_memory(examples: Mapping[str, Examples], preprocessor: Preprocessor, shard: Shard) -> RankData:
+    """The batches of rows that are in memory, by the names of their sets."""
+
+    def batches_to_score(name: str) -> Iterator[Batch]:
+        return scoring_batches(memory_windows(examples[name], shard.window), preprocessor, shard)
+
+    training, rows = InMemoryBatches(examples["train"], preprocessor, shard), len(examples["train"])
+    return RankData(training, batches_to_score, rows, shard.batches(rows))
 
 
 def load_rank_data(job: WorkerJob, shard: Shard) -> RankData:
@@ -48,12 +61,16 @@ def load_rank_data(job: WorkerJob, shard: Shard) -> RankData:
         whole = replace(scored, rank=0, world_size=1, batch_size=scored.own_rows)
         return scoring_batches(read_windows(_dataset_shard(name), whole.window), preprocessor, whole)
 
+    training: TrainingBatches
     if "train" in job.streamed:
         row_bytes = job.fitted.training_row_bytes(job.spec)
-        streamed = StreamedBatches(_dataset_shard("train"), preprocessor, shard, row_bytes)
-        return RankData(streamed, batches_to_score, job.fitted.training_rows // shard.world_size * shard.world_size)
-    examples = examples_of("train")
-    return RankData(InMemoryBatches(examples, preprocessor, shard), batches_to_score, len(examples))
+        training = StreamedBatches(_dataset_shard("train"), preprocessor, shard, row_bytes)
+        rows = job.fitted.training_rows // shard.world_size * shard.world_size
+    else:
+        examples = examples_of("train")
+        training, rows = InMemoryBatches(examples, preprocessor, shard), len(examples)
+    micro_batches = 1 if job.spec.model.facts.compares_rows else shard.micro_batches(job.spec.workers.count)
+    return RankData(training, batches_to_score, rows, shard.batches(rows), micro_batches)
 
 
 def _in_memory_sets(job: WorkerJob) -> Callable[[str], Examples]:

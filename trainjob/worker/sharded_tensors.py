@@ -5,7 +5,7 @@ Of a sharded tensor, a rank holds some rows. Of any other, all ranks hold all ro
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor, Replicate
 from torch.optim import Optimizer
 
 from trainjob.models import Trainable
-from trainjob.runs.checkpoint_tensors import WEIGHT, CheckpointTensors, TensorRows
+from trainjob.runs.checkpoints import WEIGHT, CheckpointTensors, TensorRows
 
 OPTIMIZER = "optimizer."
 """Prefix of the names of the optimizer's tensors."""
@@ -36,6 +36,9 @@ _DTYPES = {
 class LocalRows:
     """Consecutive rows of a tensor on this rank."""
 
+    name: str
+    shape: tuple[int, ...]
+    """The shape of the whole tensor."""
     local: Tensor
     """The rows; a scalar itself."""
     start: int
@@ -46,66 +49,54 @@ class LocalRows:
         return self.local.shape[0] if self.local.dim() else 1
 
 
-def local_rows(tensor: Tensor) -> LocalRows:
+def local_rows(name: str, tensor: Tensor) -> LocalRows:
     """The rows that are on this rank, in the tensor's own memory."""
     if not isinstance(tensor, DTensor):
-        return LocalRows(tensor.detach(), 0)
+        return LocalRows(name, tuple(tensor.shape), tensor.detach(), 0)
     (chunk,) = tensor.__create_chunk_list__()
     with torch.no_grad():
-        return LocalRows(tensor.to_local(), chunk.offsets[0])
+        return LocalRows(name, tuple(tensor.shape), tensor.to_local(), chunk.offsets[0])
 
 
-def rows_to_write(tensor: Tensor, rank: int, ranks: int, *, replicated: bool) -> LocalRows | None:
+def rows_to_write(name: str, tensor: Tensor, rank: int, ranks: int, *, replicated: bool) -> LocalRows | None:
     """The rows that this rank writes, so that the ranks together write each row once. Rank 0 writes a tensor that is
     not `replicated`, which has other values on other ranks, such as the running statistics of batch normalization."""
+    rows = local_rows(name, tensor)
     if isinstance(tensor, DTensor):
-        rows = local_rows(tensor)
         coordinates = zip(tensor.device_mesh.get_coordinate() or [], tensor.placements, strict=True)
         is_copy = any(index > 0 for index, placement in coordinates if isinstance(placement, Replicate))
         return rows if rows.count and not is_copy else None
     if tensor.dim() == 0 or not replicated:
-        return local_rows(tensor) if rank == 0 else None
+        return rows if rank == 0 else None
     size = ceil(len(tensor) / ranks)
-    local = tensor.detach()[rank * size : (rank + 1) * size]
-    return LocalRows(local, rank * size) if len(local) or rank == 0 else None
+    part = rows.local[rank * size : (rank + 1) * size]
+    return replace(rows, local=part, start=rank * size) if len(part) or rank == 0 else None
 
 
-@dataclass(frozen=True)
-class RowsCopy:
-    """A copy of rows of a tensor."""
-
-    name: str
-    shape: tuple[int, ...]
-    """The shape of the whole tensor."""
-    rows: LocalRows
-
-    def in_host_memory(self) -> TensorRows:
-        local, start = self.rows.local, self.rows.start
-        return TensorRows(self.name, _DTYPES[local.dtype], self.shape, start, self.rows.count, _host_bytes(local))
-
-
-def copy_rows(module: Trainable[Any], optimizer: Optimizer, rank: int, ranks: int) -> deque[RowsCopy]:
+def copy_rows(module: Trainable[Any], optimizer: Optimizer, rank: int, ranks: int) -> deque[LocalRows]:
     """Copies the rows that this rank writes: on the GPU, which is fast, if it has room for two copies, or else to host
     memory."""
     found = [
-        (name, tuple(tensor.shape), rows)
+        rows
         for name, tensor, replicated in _tensors(module, optimizer)
-        if (rows := rows_to_write(tensor, rank, ranks, replicated=replicated)) is not None
+        if (rows := rows_to_write(name, tensor, rank, ranks, replicated=replicated)) is not None
     ]
-    on_gpu = [rows.local for _, _, rows in found if rows.local.is_cuda]
+    on_gpu = [rows.local for rows in found if rows.local.is_cuda]
     stays = bool(on_gpu) and 2 * sum(each.nbytes for each in on_gpu) <= torch.cuda.mem_get_info(on_gpu[0].device)[0]
-    copies = deque(
-        RowsCopy(name, shape, LocalRows(_copy(rows.local, stays), rows.start)) for name, shape, rows in found
-    )
+    copies = deque(replace(rows, local=_copy(rows.local, stays)) for rows in found)
     if on_gpu:
         torch.cuda.synchronize(on_gpu[0].device)
     return copies
 
 
-def in_host_memory(copies: deque[RowsCopy]) -> Iterator[TensorRows]:
+def in_host_memory(copies: deque[LocalRows]) -> Iterator[TensorRows]:
     """Yields the copies in host memory, one after another. A copy's own memory is freed once it has been yielded."""
     while copies:
-        yield copies.popleft().in_host_memory()
+        yield _tensor_rows(copies.popleft())
+
+
+def _tensor_rows(rows: LocalRows) -> TensorRows:
+    return TensorRows(rows.name, _DTYPES[rows.local.dtype], rows.shape, rows.start, rows.count, _host_bytes(rows.local))
 
 
 def _copy(tensor: Tensor, stays: bool) -> Tensor:
@@ -118,11 +109,7 @@ def _copy(tensor: Tensor, stays: bool) -> Tensor:
 def _host_bytes(tensor: Tensor) -> memoryview:
     """A GPU's tensor is copied on a stream of its own, beside the computation."""
     with torch.cuda.stream(torch.cuda.Stream(tensor.device) if tensor.is_cuda else None):
-        return _bytes_of(tensor.cpu())
-
-
-def _bytes_of(tensor: Tensor) -> memoryview:
-    numbers: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+        numbers: Any = tensor.cpu().reshape(-1).view(torch.uint8).numpy()
     return memoryview(numbers)
 
 
@@ -165,7 +152,7 @@ def _fill(tensors: Mapping[str, Tensor], saved: CheckpointTensors) -> None:
     missing = [name for name, tensor in tensors.items() if saved.shape(name) != tuple(tensor.shape)]
     if missing:
         raise RuntimeError(f"the checkpoint belongs to another model: {missing}")
-    local = {name: local_rows(tensor) for name, tensor in tensors.items()}
+    local = {name: local_rows(name, tensor) for name, tensor in tensors.items()}
     for name, start, data in saved.read((name, rows.start, rows.start + rows.count) for name, rows in local.items()):
         rows = local[name]
         values = torch.frombuffer(data, dtype=rows.local.dtype)

@@ -20,22 +20,14 @@ from trainjob.pretrained.remote_model import local_model
 from trainjob.progress.channel import Direct, Sender, sender_to
 from trainjob.progress.percent import Workload, workload
 from trainjob.progress.reporter import Reporter
-from trainjob.runs.checkpoint_tensors import CheckpointTensors
-from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.checkpoints import CheckpointTensors, SavedCheckpoints
 from trainjob.runs.files import EVALUATION, MODEL, VALIDATED
-from trainjob.runs.history import History, last_metrics
+from trainjob.runs.history import last_metrics
 from trainjob.runs.model import save_as_model
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
 from trainjob.worker.devices import device_of, is_out_of_memory, out_of_memory
-from trainjob.worker.distributed import (
-    AllRanks,
-    gather_on_rank_0,
-    is_local_rank_0,
-    local_rank_0_first,
-    rank,
-    world_size,
-)
+from trainjob.worker.distributed import gather_on_rank_0, is_local_rank_0, local_rank_0_first, rank, world_size
 from trainjob.worker.job import WorkerJob
 from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.optim import why_not_compiled
@@ -71,14 +63,13 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
     spec = job.spec
     sender = sender_to(job.driver) if rank == 0 else None
     job = replace(job, run=replace(job.run, on_wait=lambda why: reporter.waits(why)))
-    store = CheckpointStore(job.run, spec.checkpoints, AllRanks())
-    reporter = Reporter(sender, store, spec.training.epochs)
+    reporter = Reporter(sender, SavedCheckpoints(job.run, spec.checkpoints), spec.training.epochs)
     reporter.starting("loading the model")
     with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
-            trainer = _build_trainer(job, rank, store, reporter, scratch)
+            trainer = _build_trainer(job, rank, reporter, scratch)
         reporter.starting("preparing to train")
-        resumed = _resume(trainer, store)
+        resumed = _resume(trainer)
         if rank == 0 and resumed is None:
             _check_tokenizer(trainer, job, scratch / "export")
         state = trainer.state
@@ -94,7 +85,7 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
         if job.evaluates:
             trainer.start_stage("evaluation")
             reporter.evaluating("loading the best checkpoint")
-            outcome = _evaluate_best(trainer, job, store)
+            outcome = _evaluate_best(trainer, job)
             trainer.start_stage("end")
     if sender is None:
         return None
@@ -119,7 +110,7 @@ def _own_node() -> str:
     return ray.get_runtime_context().get_node_id()
 
 
-def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: Reporter, scratch: Path) -> Trainer:
+def _build_trainer(job: WorkerJob, rank: int, reporter: Reporter, scratch: Path) -> Trainer:
     spec, preprocessor = job.spec, job.fitted.preprocessor
     workers, device = world_size(), device_of(spec.workers)
     training = spec.training
@@ -147,13 +138,10 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
         module=module,
         model=model,
         device=device,
-        batches=data.training,
-        batches_per_epoch=shard.batches(data.training_rows),
-        sets=data.batches_to_score,
-        store=store,
+        data=data,
+        run=job.run,
+        scratch=scratch,
         reporter=reporter,
-        history=History(job.run, scratch),
-        micro_batches=1 if spec.model.facts.compares_rows else shard.micro_batches(spec.workers.count),
         on_rows_scored=on_rows_scored,
         is_told_to_stop=is_told_to_stop if job.on_ray else lambda: False,
     )
@@ -162,9 +150,9 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
     return trainer
 
 
-def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
+def _resume(trainer: Trainer) -> str | None:
     """Continues from the latest intact checkpoint, if there is one, and returns its name."""
-    name = store.latest()
+    name = trainer.store.latest()
     if name is not None:
         trainer.resume(name)
         if rank() == 0:
@@ -202,10 +190,10 @@ def too_few_rows(rows: int, workers: int, fitted: Fitted) -> str:
     )
 
 
-def _evaluate_best(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> Outcome:
+def _evaluate_best(trainer: Trainer, job: WorkerJob) -> Outcome:
     """Evaluates the best checkpoint, saves its predictions, and saves its model as the run's."""
-    name, manifest = store.best()
-    best = store / name
+    name, manifest = trainer.store.best()
+    best = trainer.store / name
     load_weights(trainer.module, CheckpointTensors(best, manifest.files))
     sets = _evaluated_sets(job)
     validation = parse_scores(job.spec.model.facts, json.loads(best.read(EVALUATION)))
@@ -219,7 +207,7 @@ def _evaluate_best(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> 
         best_checkpoint=name,
         best_epoch=manifest.epoch,
         best_step=manifest.step,
-        best_value=store.value(manifest),
+        best_value=trainer.store.value(manifest),
         validation=validation,
         test=scored.get("test"),
         epochs=trainer.state.epoch,

@@ -13,9 +13,9 @@ from hub_server import TOKEN, Hub, hub
 from trainjob.api import Checkpoints
 from trainjob.cli.push import push as upload
 from trainjob.errors import UserError
-from trainjob.runs.checkpoint_tensors import TensorRows, write_rank_tensors
-from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.checkpoints import TensorRows, write_rank_tensors
 from trainjob.storage import Folder
+from trainjob.worker.checkpointing import CheckpointStore
 
 pytestmark = pytest.mark.slow
 

@@ -15,9 +15,8 @@ from trainjob.progress.percent import workload
 from trainjob.progress.phases import PhaseClock
 from trainjob.progress.reporter import Reporter
 from trainjob.progress.snapshots import Snapshots
-from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.storage import Folder
-from trainjob.worker.distributed import AllRanks
+from trainjob.worker.checkpointing import CheckpointStore
 
 
 class Everything(Direct):
@@ -34,7 +33,7 @@ def seen() -> list[TrainingStatus]:
 
 @pytest.fixture
 def reporter(seen: list[TrainingStatus], tmp_path: Path) -> Reporter:
-    store = CheckpointStore(Folder(str(tmp_path)), Checkpoints(metric="validation_loss"), AllRanks())
+    store = CheckpointStore(Folder(str(tmp_path)), Checkpoints(metric="validation_loss"))
     return Reporter(Everything(seen.append), store, 3)
 
 

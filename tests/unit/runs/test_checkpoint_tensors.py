@@ -7,8 +7,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from trainjob.errors import StorageError
-from trainjob.runs import checkpoint_tensors
-from trainjob.runs.checkpoint_tensors import CheckpointTensors, TensorRows, write_rank_tensors
+from trainjob.runs import checkpoints
+from trainjob.runs.checkpoints import CheckpointTensors, TensorRows, write_rank_tensors
 from trainjob.runs.digests import digests_of
 from trainjob.storage import Folder
 
@@ -41,7 +41,7 @@ def write(folder: Path, ranks: int) -> CheckpointTensors:
 @pytest.mark.parametrize("ranks", [1, 2, 3, 9])
 @pytest.mark.parametrize("at_once", [1, 48, 2**20])
 def test_any_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, at_once: int):
-    monkeypatch.setattr(checkpoint_tensors, "READ_BYTES", at_once)
+    monkeypatch.setattr(checkpoints, "READ_BYTES", at_once)
     written = write(tmp_path, ranks)
     wanted = {"model.matrix": (1, 6), "model.vector": (0, 6), "model.single": (0, 1)}
     wanted["optimizer.exp_avg.matrix"] = (4, 5)
@@ -56,7 +56,7 @@ def test_any_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_the_model_is_exported_as_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int):
-    monkeypatch.setattr(checkpoint_tensors, "READ_BYTES", 48)
+    monkeypatch.setattr(checkpoints, "READ_BYTES", 48)
     write(tmp_path, ranks).export(tmp_path / "model.safetensors")
     exported = load_file(tmp_path / "model.safetensors")
     assert exported.keys() == {name.removeprefix("model.") for name in TENSORS if name.startswith("model.")}

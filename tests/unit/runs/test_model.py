@@ -9,10 +9,10 @@ from safetensors.numpy import load_file
 
 from trainjob.api import Checkpoints
 from trainjob.errors import StorageError
-from trainjob.runs.checkpoint_tensors import TensorRows, write_rank_tensors
-from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.checkpoints import TensorRows, write_rank_tensors
 from trainjob.runs.model import local_copy, save_as_model, write_model
 from trainjob.storage import Folder
+from trainjob.worker.checkpointing import CheckpointStore
 
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3)
 TEXTS = (

@@ -16,11 +16,10 @@ from ranks import run_on
 from trainers import Setup, image_setup, train
 from trainjob.api import Checkpoints
 from trainjob.evaluation import Scores
-from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.storage import Folder
 from trainjob.worker import checkpointing
-from trainjob.worker.checkpointing import Checkpointer, TrainingState
-from trainjob.worker.distributed import AllRanks, barrier, rank, world_size
+from trainjob.worker.checkpointing import Checkpointer, CheckpointStore, TrainingState
+from trainjob.worker.distributed import background_group, barrier, rank, world_size
 
 
 def store(folder: Path) -> CheckpointStore:
@@ -32,16 +31,7 @@ class Saver(Checkpointer):
 
     def __init__(self, store: CheckpointStore, on_saved: Callable[[str, int, dict[str, float]], None]) -> None:
         nothing: Any = None
-        super().__init__(
-            store,
-            on_saved,
-            module=nothing,
-            preprocessor=nothing,
-            optimizer=nothing,
-            scheduler=None,
-            scaler=nothing,
-            device=nothing,
-        )
+        super().__init__(store, on_saved, step=nothing, scheduler=None, preprocessor=nothing)
         self._write: Callable[[Path], None] = fill
 
     def begin(self, epoch: int, step: int, metrics: dict[str, float], write: Callable[[Path], None]) -> None:
@@ -93,7 +83,7 @@ def _saved_while_the_group_is_destroyed(folder: Path) -> tuple[int, int]:
         assert may_go_on.wait(30)
         (local / f"weights-{rank()}").write_text("1")
 
-    saver = Saver(CheckpointStore(Folder(str(folder)), Checkpoints(), AllRanks()), lambda *_: None)
+    saver = Saver(CheckpointStore(Folder(str(folder)), Checkpoints(), background_group()), lambda *_: None)
     saver.begin(0, 5, {}, write)
     assert begun.wait(30)
     barrier()

@@ -25,8 +25,7 @@ from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 from trainjob.models import build, save_model
-from trainjob.runs.checkpoint_tensors import CheckpointTensors
-from trainjob.runs.checkpoints import files_of
+from trainjob.runs.checkpoints import CheckpointTensors, files_of
 from trainjob.runs.model import local_copy
 from trainjob.storage import Folder
 from trainjob.worker.train import too_few_rows

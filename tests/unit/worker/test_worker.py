@@ -24,8 +24,7 @@ from trainjob.evaluation import ClassificationScores
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.progress.channel import Address, ProgressReceiver
-from trainjob.runs.checkpoint_tensors import CheckpointTensors
-from trainjob.runs.checkpoints import files_of
+from trainjob.runs.checkpoints import CheckpointTensors, files_of
 from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 from trainjob.worker.distributed import rank

@@ -10,8 +10,9 @@ import pytest
 
 from trainjob.api import Checkpoints
 from trainjob.errors import StorageError, TransientError
-from trainjob.runs.checkpoints import MANIFEST, CheckpointStore
+from trainjob.runs.checkpoints import MANIFEST
 from trainjob.storage import Folder
+from trainjob.worker.checkpointing import CheckpointStore
 
 
 def _store(folder: Path, **spec: object) -> CheckpointStore:
@@ -161,7 +162,7 @@ from threading import Event, Thread
 
 from trainjob.api import Checkpoints
 from trainjob.storage import Folder
-from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.worker.checkpointing import CheckpointStore
 
 begun = Event()
 
