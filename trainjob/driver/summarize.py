@@ -20,7 +20,7 @@ from trainjob.runs.attempts import Attempts
 from trainjob.runs.checkpoints import SavedCheckpoints, checkpoint_name
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import CARD, EVALUATION, SUMMARY
-from trainjob.runs.history import last_metrics
+from trainjob.runs.history import is_last_best, last_metrics
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.runs.trials import Trial
 from trainjob.storage import Folder
@@ -82,6 +82,7 @@ def reached(job: TrainJob, records: list[dict[str, Any]], trials: list[Trial]) -
         epochs_completed=len(epochs),
         step=step,
         metrics=last_metrics(records),
+        is_best=not is_function and is_last_best(records, job.spec.checkpoints),
         tuning=tuning and tuning_status(trials, number_of_trials(tuning), job.spec.checkpoints.lower_is_better),
     )
 

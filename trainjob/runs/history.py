@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from trainjob.api import Checkpoints
 from trainjob.api.numbers import from_json, to_json
 from trainjob.runs.files import METRICS, MORE_METRICS, TENSORBOARD
 from trainjob.runs.folder import check_exists
@@ -55,8 +56,18 @@ def _segment(number: int) -> str:
 
 def last_metrics(records: list[dict[str, Any]]) -> dict[str, float]:
     """The metrics of the last validation; empty before the first."""
-    validated = [record for record in records if record["kind"] != "step"]
-    return reported_values(validated[-1]) if validated else {}
+    return next(iter(reversed(_validations(records))), {})
+
+
+def is_last_best(records: list[dict[str, Any]], checkpoints: Checkpoints) -> bool:
+    """Whether the last validation was better than all before it."""
+    values = [metrics[checkpoints.metric] for metrics in _validations(records) if checkpoints.metric in metrics]
+    return bool(values) and all(checkpoints.improves(values[-1], earlier) for earlier in values[:-1])
+
+
+def _validations(records: list[dict[str, Any]]) -> list[dict[str, float]]:
+    """The metrics of each validation."""
+    return [reported_values(record) for record in records if record["kind"] != "step"]
 
 
 def reported_values(record: dict[str, Any]) -> dict[str, float]:

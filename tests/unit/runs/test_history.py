@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from trainjob.api import Checkpoints
 from trainjob.runs.files import ATTEMPTS
-from trainjob.runs.history import History, read_history
+from trainjob.runs.history import History, is_last_best, read_history
 from trainjob.storage import Folder
 
 
@@ -94,3 +95,14 @@ def test_tensorboard_shows_each_step_once(run: Folder, tmp_path: Path):
     assert len(list(folder.iterdir())) > 2
     shown = EventAccumulator(str(folder)).Reload().Scalars("step/loss")
     assert [(each.step, each.value) for each in shown] == [(step, 1.0 if step <= 16 else 2.0) for step in range(1, 41)]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [([], False), ([0.5], True), ([0.5, 0.4], True), ([0.4, 0.5], False), ([0.4, 0.4], False)]
+)
+def test_whether_the_last_validation_is_the_best(run: Folder, tmp_path: Path, values: list[float], expected: bool):
+    history = opened(run, tmp_path)
+    for epoch, value in enumerate(values, start=1):
+        history.add("epoch", 2 * epoch, epoch, {"validation_loss": value})
+        history.add("step", 2 * epoch + 1, epoch + 0.5, {"loss": 0.1})
+    assert is_last_best(history.records, Checkpoints(metric="validation_loss")) == expected
