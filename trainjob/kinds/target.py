@@ -171,13 +171,17 @@ class Target(Protocol):
         raise ValueError(_NO_BASELINE)
 
     def tree_labels(self, labels: "np.ndarray") -> "list[np.ndarray]":
-        """The labels [n] that each of LightGBM's models learns, of these [n, ...]."""
+        """The labels [n] that each of LightGBM's models learns, of these [n, ...]. It keeps them as float32."""
         return [labels]
 
     def tree_outputs(self, predicted: "list[np.ndarray]") -> "np.ndarray":
         """Outputs as a network has them, float64 [n, width], of the predictions of each of these models with this
         objective: [n], or [n, classes]."""
         raise ValueError(_NO_BASELINE)
+
+    def standardized(self, numbers: "np.ndarray") -> "np.ndarray":
+        """Labels as the network learns them, float64 [n, ...], of labels in their own unit; classes have none."""
+        return numbers
 
     def boosted(self, outputs: "np.ndarray") -> "Guesses":
         """The predictions of trees with these outputs, float64 [n, width]."""

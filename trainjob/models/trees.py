@@ -27,7 +27,8 @@ def save_trees(boosters: Sequence[Any], preprocessor: Preprocessor, folder: Path
     """Writes LightGBM Boosters, which predict the rows of `preprocessor.input.plain`, as a model."""
     for number, booster in enumerate(boosters, start=1):
         booster.save_model(folder / _file(number))
-    (folder / "config.json").write_text(json.dumps({"model_type": MODEL_TYPE, "boosters": len(boosters)}))
+    config = {"model_type": MODEL_TYPE, "boosters": len(boosters), "standardized": True}
+    (folder / "config.json").write_text(json.dumps(config))
     preprocessor.save(folder)
 
 
@@ -37,15 +38,21 @@ def load_trees(folder: Path, preprocessor: Preprocessor) -> tuple[Precomputed, P
         import lightgbm
     except ImportError:
         raise UserError(f"{folder} needs the package lightgbm: pip install lightgbm") from None
-    saved = json.loads((folder / "config.json").read_bytes()).get("boosters", 1)  # earlier versions had one
+    config = json.loads((folder / "config.json").read_bytes())
     boosters = list[Any]()
-    for file in map(_file, range(1, saved + 1)):
+    for file in map(_file, range(1, config.get("boosters", 1) + 1)):  # earlier versions had one
         try:
             boosters.append(lightgbm.Booster(model_file=folder / file))
         except lightgbm.basic.LightGBMError as error:
             raise ValueError(f"{file}: {error}") from None
     target = preprocessor.target
-    return precomputed(preprocessor, lambda plain: target.tree_outputs(predictions_of(boosters, plain)))
+
+    def outputs(plain: Any) -> np.ndarray:
+        found = target.tree_outputs(predictions_of(boosters, plain))
+        # earlier versions' trees predict numbers in the labels' own unit
+        return found if config.get("standardized", False) else target.standardized(found)
+
+    return precomputed(preprocessor, outputs)
 
 
 def _file(number: int) -> str:

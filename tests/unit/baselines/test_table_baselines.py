@@ -1,6 +1,7 @@
 """Baselines of tables: equal to what scikit-learn and LightGBM compute of the same rows."""
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from trainjob.data import Fitted
 from trainjob.errors import UserError
 from trainjob.evaluate import evaluate
 from trainjob.models.precomputed import as_matrix
+from trainjob.models.trees import MODEL_TYPE
 from trainjob.predictor import Predictor
 from trainjob.report.baselines import better_baseline
 from trainjob.report.render import write_report
@@ -186,6 +188,9 @@ def test_boosted_trees_are_kept_as_a_variant_that_answers_as_in_the_report(
     with pytest.raises(UserError, match="has no variant tfidf; it has lightgbm"):
         Predictor.load(run.uri, variant="tfidf")
     (Path(run.uri) / "variants/lightgbm/digests.json").unlink()
+    (Path(run.uri) / "variants/lightgbm/config.json").write_text(json.dumps({"model_type": MODEL_TYPE}))
+    of_earlier_version = Predictor.load(run.uri, variant="lightgbm")
+    np.testing.assert_array_equal(of_earlier_version.predict_proba(rows), predictor.predict_proba(rows))
     (Path(run.uri) / "variants/lightgbm/lightgbm.txt").write_text("tree\n")
     with pytest.raises(UserError, match=r"the model is damaged: lightgbm\.txt"):
         Predictor.load(run.uri, variant="lightgbm")

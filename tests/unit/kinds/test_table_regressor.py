@@ -21,6 +21,7 @@ from predictor_runs import finish_scored, make_run
 from preprocessors import input_of
 from trainjob.api import TrainJobSpec
 from trainjob.baselines import boosting
+from trainjob.baselines.cheap import predict_held_out
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.baselines.rows import sample
 from trainjob.data import Fitted, fit, prepare_examples
@@ -173,10 +174,11 @@ def test_it_is_compared_with_the_mean_ridge_regression_and_boosting(
     ridge.fit(x, (train.labels - train.labels.mean()) / train.labels.std())
     trees: Any = lightgbm.LGBMRegressor(n_estimators=2000, learning_rate=0.05, random_state=0, verbosity=-1)
     stopping = [lightgbm.early_stopping(50, verbose=False)]
-    trees.fit(x, train.labels, eval_X=vx, eval_y=validation.labels, callbacks=stopping)
-    constant = np.full(len(held.labels), train.labels.mean())
-    linear = ridge.predict(tx) * train.labels.std() + train.labels.mean()
-    for baseline, expected in zip(baselines, (constant, linear, trees.predict(tx)), strict=True):
+    mean, std = train.labels.mean(), train.labels.std()
+    trees.fit(x, (train.labels - mean) / std, eval_X=vx, eval_y=(validation.labels - mean) / std, callbacks=stopping)
+    constant = np.full(len(held.labels), mean)
+    linear, boosted = (model.predict(tx) * std + mean for model in (ridge, trees))
+    for baseline, expected in zip(baselines, (constant, linear, boosted), strict=True):
         assert baseline.standing.rmse.value == pytest.approx(root_mean_squared_error(held.labels, expected), abs=1e-6)
     assert baselines[2].lead.verdict == "worse", "the model guesses"
     best = min(baselines, key=lambda each: each.standing.rmse.value)
@@ -189,3 +191,35 @@ def test_it_is_compared_with_the_mean_ridge_regression_and_boosting(
     scores = evaluate(run, str(data / "test.csv"), "lightgbm")
     assert isinstance(scores, NumberScores)
     assert scores.rmse.value == pytest.approx(baselines[2].standing.rmse.value, rel=1e-12)
+
+    variant = Path(run.uri) / "variants/lightgbm"
+    config = json.loads((variant / "config.json").read_bytes())
+    del config["standardized"]  # as earlier versions, whose trees learned labels in their own unit
+    (variant / "config.json").write_text(json.dumps(config))
+    (variant / "digests.json").unlink()
+    trees.fit(x, train.labels)
+    trees.booster_.save_model(variant / "lightgbm.txt")
+    kept = Predictor.load(run.uri, variant="lightgbm").predict(csv.read_csv(data / "test.csv"))
+    assert kept == pytest.approx(trees.predict(tx).tolist(), rel=1e-9)
+
+
+@pytest.mark.parametrize("labels", [{"label": "day"}, {"labels": ["day", "later"]}], ids=["one", "several"])
+def test_baselines_learn_labels_with_a_small_spread_around_a_large_mean(
+    data: Path, tmp_path: Path, labels: dict[str, Any]
+) -> None:
+    """In float32, in which LightGBM keeps labels, they are all equal."""
+    rows = csv.read_csv(data / "train.csv")
+    days = 2_460_000 + rows["progression"].to_numpy() * 1e-5
+    columns = {"day": pa.array(days), "later": pa.array(days + 1)}
+    table = pa.table({**dict(zip(rows.column_names, rows.columns, strict=True)), **columns})
+    csv.write_csv(table.slice(0, 250), tmp_path / "train.csv")
+    csv.write_csv(table.slice(250), tmp_path / "test.csv")
+    sets = {part: {"uri": str(tmp_path / f"{part}.csv")} for part in ("train", "test")}
+    features = [name for name in rows.column_names if name != "progression"]
+    document = {"model": {"tableRegressor": {"tabm": TABM}}, "dataset": {**sets, **labels, "features": features}}
+    spec = TrainJobSpec.model_validate(document)
+    fitted = fit(spec)
+    train, validation, held = (sample(spec, fitted, name) for name in ("train", "validation", "test"))
+    for name in ("linear", "lightgbm"):
+        found = predict_held_out(name, train, held, fitted.preprocessor.target, lambda: validation)
+        assert r2_score(held.labels, found.predicted) > 0.2

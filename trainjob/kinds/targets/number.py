@@ -146,6 +146,9 @@ class OneNumber(Target):
         assert examples.labels is not None, "these rows were prepared without labels"
         return examples.labels
 
+    def standardized(self, numbers: np.ndarray) -> np.ndarray:
+        return (numbers - self.mean) / self.std
+
     def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "NumberObjective":
         from trainjob.kinds.targets.number_objective import NumberObjective
 
@@ -179,7 +182,7 @@ class OneNumber(Target):
         """Ridge regression."""
         from sklearn.linear_model import Ridge
 
-        model = Ridge(alpha=REGULARIZATION).fit(features, (labels - self.mean) / self.std)
+        model = Ridge(alpha=REGULARIZATION).fit(features, self.standardized(labels))
         weights = (model.coef_[:, None], np.atleast_1d(model.intercept_))
         return Guesses(model.predict(held) * self.std + self.mean, weights=weights)
 
@@ -187,8 +190,11 @@ class OneNumber(Target):
     def tree_objective(self) -> dict[str, Any]:
         return {"objective": "regression"}
 
+    def tree_labels(self, labels: np.ndarray) -> list[np.ndarray]:
+        return [self.standardized(labels)]
+
     def tree_outputs(self, predicted: list[np.ndarray]) -> np.ndarray:
-        return ((predicted[0] - self.mean) / self.std)[:, None]
+        return predicted[0][:, None]
 
     def boosted(self, outputs: np.ndarray) -> Guesses:
         return Guesses(outputs[:, 0] * self.std + self.mean)

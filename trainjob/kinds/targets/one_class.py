@@ -164,6 +164,9 @@ class OneClass:
             probabilities = np.stack([1 - probabilities, probabilities], axis=1)
         return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
+    def standardized(self, numbers: np.ndarray) -> np.ndarray:
+        return numbers
+
     def boosted(self, outputs: np.ndarray) -> Guesses:
         return Guesses(outputs.argmax(axis=1), np.exp(outputs.max(axis=1)).astype(np.float32))
 

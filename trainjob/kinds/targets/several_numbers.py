@@ -145,6 +145,9 @@ class SeveralNumbers(Target):
         assert examples.labels is not None, "these rows were prepared without labels"
         return examples.labels
 
+    def standardized(self, numbers: np.ndarray) -> np.ndarray:
+        return (numbers - self.mean) / self.std
+
     def objective(self, spec: TrainJobSpec | None, module: "nn.Module") -> "SeveralNumbersObjective":
         from trainjob.kinds.targets.several_numbers_objective import SeveralNumbersObjective
 
@@ -180,7 +183,7 @@ class SeveralNumbers(Target):
         """Ridge regression of each column."""
         from sklearn.linear_model import Ridge
 
-        model = Ridge(alpha=REGULARIZATION).fit(features, (labels - self.mean) / self.std)
+        model = Ridge(alpha=REGULARIZATION).fit(features, self.standardized(labels))
         outputs = model.predict(held).reshape(-1, self.width)
         return Guesses(self.numbers(outputs), weights=(np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)))
 
@@ -189,10 +192,10 @@ class SeveralNumbers(Target):
         return self.columns[0].tree_objective
 
     def tree_labels(self, labels: np.ndarray) -> list[np.ndarray]:
-        return list(labels.T)
+        return list(self.standardized(labels).T)
 
     def tree_outputs(self, predicted: list[np.ndarray]) -> np.ndarray:
-        return (np.stack(predicted, axis=1) - self.mean) / self.std
+        return np.stack(predicted, axis=1)
 
     def boosted(self, outputs: np.ndarray) -> Guesses:
         return Guesses(self.numbers(outputs))
