@@ -23,7 +23,7 @@ from trainjob.baselines import boosting
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.baselines.rows import sample
 from trainjob.data import Fitted
-from trainjob.errors import UserError
+from trainjob.errors import Notice, UserError
 from trainjob.evaluate import evaluate
 from trainjob.models.precomputed import as_matrix
 from trainjob.models.trees import MODEL_TYPE
@@ -215,12 +215,14 @@ def test_the_linear_model_is_kept_as_a_variant_that_answers_as_in_the_report(
     found: list[Any] = compare_with_baselines(job, run, ["mostFrequent", "linear"]).baselines
     assert [(each.error, each.variant) for each in found] == [("", False), ("", True)]
     stored, predictor = read_predictions(run, "linear"), Predictor.load(run.uri, variant="linear")
-    answers = predictor.answers(read_csv(tmp_path / "test.csv"))
+    with pytest.warns(Notice, match="category the model has not learned"):
+        answers = predictor.answers(read_csv(tmp_path / "test.csv"))
     assert answers["prediction"].to_pylist() == stored["prediction"].to_pylist()
     np.testing.assert_allclose(answers["probability"].to_numpy(), stored["probability"].to_numpy(), atol=1e-6)
     assert len(predictor.classes) == classes
     assert len(set(answers["prediction"].to_pylist())) == classes
-    scores: Any = evaluate(run, str(tmp_path / "test.csv"), "linear")
+    with pytest.warns(Notice, match="category the model has not learned"):
+        scores: Any = evaluate(run, str(tmp_path / "test.csv"), "linear")
     assert scores.accuracy == pytest.approx(found[1].standing.accuracy.value, abs=1e-12)
     assert sorted(file.name for file in (Path(run.uri) / "variants/linear").iterdir()) == [
         "config.json", "digests.json", "model.safetensors", "preprocessor.json",
