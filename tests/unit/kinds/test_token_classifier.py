@@ -1,6 +1,7 @@
 """Spans of texts: read, fitted, learned in windows, scored, answered and compared."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,8 @@ def test_spans_inside_tokens_are_mentioned(data: Path, tmp_path: Path) -> None:
     write_rows(tmp_path / "train.jsonl", inside)
     fitted = fit(TrainJobSpec.model_validate(spec_of(tmp_path, test={"uri": str(tmp_path / "train.jsonl")})))
     assert fitted.profile is not None
-    assert any("begin or end inside a token" in note for note in fitted.profile.notes)
+    note = next(note for note in fitted.profile.notes if "begin or end inside a token" in note)
+    assert re.search(r'first "ou" in \S+train\.jsonl, line \d+: ', note), note
 
 
 def test_tags_and_spans_are_converted_both_ways() -> None:

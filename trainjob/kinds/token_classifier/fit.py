@@ -1,6 +1,7 @@
 """The first pass over texts with spans: target, split and preprocessor."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -14,11 +15,20 @@ from trainjob.data.read.rows import Rows, SourcePart, row_number
 from trainjob.data.read.spans import spans_given
 from trainjob.doing import DOING
 from trainjob.errors import DataError
+from trainjob.formatting import shortened
 from trainjob.kinds.inputs.text import joined_texts, pretrained_text_tokenizer, text_contents, train_wordpiece
 from trainjob.kinds.token_classifier.input import SpanInput, token_offsets
 from trainjob.kinds.token_classifier.target import SpanLabels, SpanTarget
 from trainjob.pretrained.tokenizers import LENGTH_ROWS, TOKENIZER_ROWS, mean_length, set_truncation
+from trainjob.redaction import without_secrets
 from trainjob.schema.spans import Span
+
+
+class _SampledRow(NamedTuple):
+    text: str
+    spans: list[Span]
+    where: str
+    """File and row."""
 
 
 def fit_spans(
@@ -31,18 +41,22 @@ def fit_spans(
     if len(columns) > 1:
         raise DataError(f"spec.dataset.text: spans lie in the text of one column, not of {len(columns)}")
 
-    def scan(rows: Rows) -> ScannedRows[tuple[str, list[Span]]]:
+    def scan(rows: Rows) -> ScannedRows[_SampledRow]:
         texts = joined_texts(rows.table, columns, rows.where)
         spans = spans_given(rows.table, columns[0], label, row_number)
         has_text = np.array([bool(text.strip()) for text in texts], np.uint8)
-        return ScannedRows(hashes(text_contents(texts), seed), lambda index: (texts[index], spans[index]), has_text)
+
+        def sampled(index: int) -> _SampledRow:
+            return _SampledRow(texts[index], spans[index], without_secrets(rows.where(index)))
+
+        return ScannedRows(hashes(text_contents(texts), seed), sampled, has_text)
 
     labels = SpanLabels(columns[0], label)
     plan = ScanPlan([*columns, label], labels, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     sample = survey.sample.items(division.is_training)
-    texts = [text for text, _ in sample]
+    texts = [row.text for row in sample]
     if model.pretrained is not None:
         DOING.begin("loading the tokenizer")
         field = f"{model.path}.pretrained"
@@ -65,18 +79,22 @@ def fit_spans(
     return FittedOn(text, division, survey.digest(target), texts, _notes(tokenizer, sample[:LENGTH_ROWS]))
 
 
-def _notes(tokenizer: Tokenizer, sample: Sequence[tuple[str, list[Span]]]) -> list[str]:
+def _notes(tokenizer: Tokenizer, sample: Sequence[_SampledRow]) -> list[str]:
     """Remarks on spans whose ends lie inside tokens, which the model cannot find exactly."""
-    encodings = tokenizer.encode_batch([text for text, _ in sample], add_special_tokens=False)
-    inside = every = 0
-    for (text, spans), encoding in zip(sample, encodings, strict=True):
-        offsets = token_offsets(text, encoding)
+    encodings = tokenizer.encode_batch([row.text for row in sample], add_special_tokens=False)
+    inside: list[str] = []
+    for row, encoding in zip(sample, encodings, strict=True):
+        offsets = token_offsets(row.text, encoding)
         starts, ends = set(offsets[:, 0].tolist()), set(offsets[:, 1].tolist())
-        every += len(spans)
-        inside += sum(start not in starts or end not in ends for start, end, _ in spans)
+        inside += [
+            f'"{shortened(row.text[start:end])}" in {row.where}'
+            for start, end, _ in row.spans
+            if start not in starts or end not in ends
+        ]
     if not inside:
         return []
     return [
-        f"{inside:,} of {every:,} spans in a sample of the training rows begin or end inside a token: the model learns "
-        "the whole tokens, and what it finds there counts as wrong"
+        f"{len(inside):,} of {sum(len(row.spans) for row in sample):,} spans in a sample of the training rows begin or "
+        f"end inside a token, first {inside[0]}: the model learns the whole tokens, and what it finds there counts as "
+        "wrong. Mark whole words there, if that is what is meant"
     ]
