@@ -60,7 +60,8 @@ def classify(
             f"{run.uri} is a model for {noun}s and takes no {wrong}: give {_option(predictor.preprocessor)} or DATA"
         )
     inputs = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
-    outputs, target = predictor.outputs(values, 64, lambda index: inputs[index], unknown), predictor.preprocessor.target
+    outputs = predictor.outputs(values, where=lambda index: inputs[index], unknown=unknown)
+    target = predictor.preprocessor.target
     tell_unknown_categories(unknown, len(values))
     captions = [""] * len(inputs)
     if second is not None:

@@ -140,10 +140,11 @@ def list_error(location: str, column: str, problem: str) -> RowError:
     return RowError(f"{location}: {kind}: {problem}; correct the list or drop the row", location, kind, problem)
 
 
-def empty_list_error(location: str, column: str) -> RowError:
-    """The error of a row whose list of labels is missing."""
-    kind, advice = f'the label (column "{column}") is empty', "[] is a row without a label"
-    return RowError(f"{location}: {kind}: fill it in or drop the row; {advice}", location, kind, advice=advice)
+def empty_label_error(location: str, column: str, advice: str = "") -> RowError:
+    """The error of a row whose label is missing."""
+    kind = f'the label (column "{column}") is empty'
+    message = f"{location}: {kind}: fill it in or drop the row"
+    return RowError(f"{message}; {advice}" if advice else message, location, kind, advice=advice)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from trainjob.data.arrays import as_numpy
-from trainjob.data.read.label_lists import canonical, only_label
+from trainjob.data.read.label_lists import canonical, empty_label_error, only_label
 from trainjob.data.read.rows import Rows, as_text
 from trainjob.errors import RowError, listed
 
@@ -44,8 +44,7 @@ def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | 
     for number, row in enumerate(bad.tolist()):
         location, label = rows.where(row), names[indices[row]]
         if not label:
-            kind = f'the label (column "{column}") is empty'
-            yield RowError(f"{location}: {kind}: fill it in or drop the row", location, kind)
+            yield empty_label_error(location, column)
             continue
         close = difflib.get_close_matches(label, classes or [], n=1) if number < _HINTED else []
         known = f'did you mean "{close[0]}"?' if close else f"known labels are {listed(classes or [], _SHOWN)}"

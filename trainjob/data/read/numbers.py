@@ -8,7 +8,7 @@ import numpy as np
 
 from trainjob.data.arrays import as_arrow, as_numpy
 from trainjob.data.read.bad_rows import BadRows
-from trainjob.data.read.label_lists import LABELS
+from trainjob.data.read.label_lists import LABELS, empty_label_error
 from trainjob.data.read.rows import OnBadRow, Rows, as_text
 from trainjob.errors import RowError
 
@@ -67,8 +67,7 @@ def _read_columns(rows: Rows, columns: Sequence[str], on_bad: OnBadRow) -> tuple
 def _error(rows: Rows, column: str, index: int, text: str) -> RowError:
     location = rows.where(index)
     if not text:
-        kind = f'the label (column "{column}") is empty'
-        return RowError(f"{location}: {kind}: fill it in or drop the row", location, kind)
+        return empty_label_error(location, column)
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     if text.lstrip("+-").lower() in _NOT_FINITE or (_NUMBER.fullmatch(text) and math.isinf(float(text))):
         kind = f'the label (column "{column}") is not a finite number'

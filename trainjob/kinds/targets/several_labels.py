@@ -12,7 +12,7 @@ from trainjob.api import Loss, TrainJobSpec
 from trainjob.api.data_profile import FEW_ROWS
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION
-from trainjob.data.read.label_lists import empty_list_error, labels_in, list_error, notation_of
+from trainjob.data.read.label_lists import empty_label_error, labels_in, list_error, notation_of
 from trainjob.data.read.rows import OnBadRow, Rows, as_text
 from trainjob.errors import listed
 from trainjob.evaluation.label_estimates import LabelJudge, name_lists
@@ -126,7 +126,11 @@ class SeveralLabels(Target):
         is_bad = np.isin(numbers, list(problems))
         for index in np.flatnonzero(is_bad).tolist():
             problem, location = problems[int(numbers[index])], rows.where(index)
-            on_bad(list_error(location, column, problem) if problem else empty_list_error(location, column))
+            on_bad(
+                list_error(location, column, problem)
+                if problem
+                else empty_label_error(location, column, "[] is a row without a label")
+            )
         return rows.take(np.flatnonzero(~is_bad)), of_cell[numbers[~is_bad]]
 
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
