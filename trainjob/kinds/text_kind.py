@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 class TextKind(LabelledKind):
     """A kind that joins texts and a target. A subclass reads the labels and builds the network."""
 
-    table_kind: str | None = None
-    """The kind that also learns from other columns, with the same labels."""
-
     def label_column(self, dataset: Dataset) -> str | None:
         return label_column(dataset)
 
@@ -63,6 +60,10 @@ class TextKind(LabelledKind):
 
         return saved_encoder.load(folder) or self.load(folder, texts)
 
+    @abstractmethod
+    def table_kind(self, look: "Look") -> str | None:
+        """The kind that also learns from other columns, if it can have the same labels."""
+
     def beside_input(self, look: "Look") -> "Look":
         from trainjob.kinds.inputs.proposed_texts import refuse_without_texts
 
@@ -72,7 +73,7 @@ class TextKind(LabelledKind):
     def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
         from trainjob.kinds.inputs.proposed_texts import text_proposal
 
-        return text_proposal(self.facts.field, look, fields, why, self.table_kind)
+        return text_proposal(self.facts.field, look, fields, why, self.table_kind(look))
 
     def worker_modules(self, spec: TextNetwork) -> list[str]:
         return ["trainjob.kinds.text_classifier.network"]

@@ -3,23 +3,22 @@
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, ImageClassifier
+from trainjob.kinds.classifier_kind import ClassifierKind
 from trainjob.kinds.image_kind import ImageKind
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_fit import LABEL
-from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget, load_target
+from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget
 
 if TYPE_CHECKING:
+    from trainjob.kinds.look import Look, Proposal
     from trainjob.models.classifier import TrainableClassifier
 
 
-class ImageClassifierKind(ImageKind):
+class ImageClassifierKind(ClassifierKind, ImageKind):
     facts = ImageClassifier.facts
 
     def label_reader(self, dataset: Dataset, spec: ImageClassifier) -> ClassOrLabels:
         return ClassOrLabels.of(dataset, spec, LABEL)
-
-    def load_target(self, state: dict[str, Any]) -> ClassTarget:
-        return load_target(state)
 
     def build(
         self, spec: ImageClassifier, images: ImageInput, target: ClassTarget, as_stored: bool
@@ -33,6 +32,10 @@ class ImageClassifierKind(ImageKind):
         from trainjob.models.pretrained import label_config
 
         return pretrained.build(spec, images, label_config(target.classes, spec.loss))
+
+    def propose(self, look: "Look") -> "Proposal":
+        """Files of images have their classes in their paths."""
+        return self.proposal(look, {}, "") if look.has_images else super().propose(look)
 
 
 KIND = ImageClassifierKind()

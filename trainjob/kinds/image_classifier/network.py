@@ -17,7 +17,7 @@ from trainjob.kinds.inputs.image import ImageInput
 from trainjob.models.classifier import TrainableClassifier, problem_type
 from trainjob.models.config_format import SavedByConfig
 
-LARGEST_MAP = 8
+MAX_MAP_SIDE = 8
 """Feature maps with more cells in height or width are averaged to this many before the hidden layer."""
 
 
@@ -26,7 +26,7 @@ class ImageConfig(StrictModel):
     format from those of transformers."""
 
     channels: int
-    """1 for grey, 3 for RGB."""
+    """1 for gray, 3 for RGB."""
     height: int
     """Pixels."""
     width: int
@@ -154,7 +154,7 @@ def _cnn(config: AnyConfig) -> nn.Sequential:
     for block in cnn.channels:
         layers += [*_convolution(channels, block), *_convolution(block, block), nn.MaxPool2d(2)]
         channels = block
-    height, width = min(height, LARGEST_MAP), min(width, LARGEST_MAP)
+    height, width = min(height, MAX_MAP_SIDE), min(width, MAX_MAP_SIDE)
     layers += [nn.AdaptiveAvgPool2d((height, width)), nn.Flatten()]
     layers += [nn.Linear(channels * height * width, cnn.hidden), nn.ReLU()]
     return _with_head(layers, cnn.hidden, config)

@@ -16,7 +16,7 @@ from trainjob.kinds.look import SURE, Look, Proposal, Unsuitable
 
 LOOKED_AT = 1000
 """Images whose size is read."""
-LARGEST, SMALLEST = 224, 16
+MAX_SIDE, MIN_SIDE = 224, 16
 """Pixels a side of images that are resized."""
 
 
@@ -40,7 +40,7 @@ def _columns(found: Sequence[SourcePart]) -> ImageColumns:
     return part.columns
 
 
-def image_proposal(kind: str, look: Look, fields: Mapping[str, Any], why: str = "") -> Proposal:
+def image_proposal(kind: str, look: Look, fields: Mapping[str, Any], why: str) -> Proposal:
     """The proposal of a kind of model that answers images, with these fields of the dataset."""
     parts = _images(look, True, fields.get("label"), fields.get("labels", ()))
     sizes = list(islice(_sizes(parts), LOOKED_AT))
@@ -48,8 +48,8 @@ def image_proposal(kind: str, look: Look, fields: Mapping[str, Any], why: str = 
         raise Unsuitable("no image can be read")
     model: dict[str, Any] = {"cnn": {}}
     same = len(set(sizes)) == 1
-    if not same or max(sizes[0]) > LARGEST or min(sizes[0]) < SMALLEST // 4:
-        side = min(LARGEST, max(SMALLEST, sorted(map(max, sizes))[len(sizes) // 2]))
+    if not same or max(sizes[0]) > MAX_SIDE or min(sizes[0]) < MIN_SIDE // 4:
+        side = min(MAX_SIDE, max(MIN_SIDE, sorted(map(max, sizes))[len(sizes) // 2]))
         model["size"] = {"height": side, "width": side}
     shown = "{} x {} pixels".format(*sizes[0]) if same else f"{len(set(sizes)):,} different sizes"
     return Proposal(

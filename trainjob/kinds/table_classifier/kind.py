@@ -4,30 +4,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, TableClassifier
+from trainjob.kinds.classifier_kind import ClassifierKind
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.table_kind import TableKind
 from trainjob.kinds.targets.class_labels import ClassLabels
-from trainjob.kinds.targets.one_class import OneClass
+from trainjob.kinds.targets.class_or_labels import ClassTarget
 
 if TYPE_CHECKING:
     from trainjob.models.classifier import TrainableClassifier
 
 
-class TableClassifierKind(TableKind):
+class TableClassifierKind(ClassifierKind, TableKind):
     facts = TableClassifier.facts
 
     def label_reader(self, dataset: Dataset, spec: TableClassifier) -> ClassLabels:
         return ClassLabels(str(dataset.label))
 
-    def load_target(self, state: dict[str, Any]) -> OneClass:
-        return OneClass.load(state)
-
     def build(
-        self, spec: TableClassifier, table: TableInput, target: OneClass, as_stored: bool
+        self, spec: TableClassifier, table: TableInput, target: ClassTarget, as_stored: bool
     ) -> "TrainableClassifier[Any]":
         from trainjob.kinds.table_classifier import network
 
-        return network.build(spec, table, target, as_stored)
+        return network.build(spec, table, target.classes, as_stored)
 
     def load(self, folder: Path, table: TableInput) -> "TrainableClassifier[Any]":
         from trainjob.kinds.table_classifier import network

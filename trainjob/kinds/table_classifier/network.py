@@ -11,7 +11,6 @@ from torch.nn import functional
 from trainjob.api import StrictModel, TableClassifier
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.tabm import TableModel, build_tabm, new_encoder, saved_encoder
-from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import TrainableClassifier, problem_type
 
 if TYPE_CHECKING:
@@ -69,10 +68,10 @@ class TableClassifierModule(TableModel[TableClassifierConfig], TrainableClassifi
         return yes - no
 
 
-def build(spec: TableClassifier, table: TableInput, target: OneClass, as_stored: bool) -> TableClassifierModule:
+def build(spec: TableClassifier, table: TableInput, classes: list[str], as_stored: bool) -> TableClassifierModule:
     """A new table classifier."""
     return TableClassifierModule(
-        TableClassifierConfig(model=spec, classes=target.classes),
+        TableClassifierConfig(model=spec, classes=classes),
         table,
         new_encoder(spec, spec.dropout, table, as_stored),
     )

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from trainjob.api import Loss, TrainJobSpec
+from trainjob.api import TrainJobSpec
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
 from trainjob.data.read.labels import known_indices, label_errors
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.evaluation.paired import ClassJudge
 from trainjob.evaluation.predictions import with_names
-from trainjob.kinds.target import Guesses
+from trainjob.kinds.target import Guesses, Target
 from trainjob.kinds.targets.class_baselines import logistic_regression
 from trainjob.kinds.targets.class_notes import class_sizes, label_notes
 from trainjob.kinds.targets.class_reply import Prediction, class_replies
@@ -23,8 +23,6 @@ from trainjob.kinds.targets.class_reply import Prediction, class_replies
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from trainjob.evaluation import Scores
-    from trainjob.kinds.classifier import Classifier
     from trainjob.kinds.targets.classification import Classification
     from trainjob.models.classifier import AnsweringClassifier
 
@@ -32,15 +30,19 @@ SHOWN_CLASSES = 20
 
 
 @dataclass(frozen=True)
-class OneClass:
+class OneClass(Target):
     """Labels are class names; the network has an output for each class."""
 
-    classes: list[str]
-    """Sorted."""
+    names: list[str]
+    """The classes, sorted."""
     class_counts: list[int]
     """Training rows of each class."""
     left_out: list[str] = field(default_factory=list[str], compare=False)
     """Classes of the training source with too few rows to learn them; not saved."""
+
+    @property
+    def classes(self) -> list[str]:
+        return self.names
 
     @property
     def chooses_one_class(self) -> bool:
@@ -48,25 +50,25 @@ class OneClass:
 
     @property
     def width(self) -> int:
-        return len(self.classes)
+        return len(self.names)
 
     def sizes(self) -> dict[str, int]:
-        return {"classes": len(self.classes)}
+        return {"classes": len(self.names)}
 
     def in_words(self) -> str:
-        return classes_in_words(self.classes, self.class_counts)
+        return classes_in_words(self.names, self.class_counts)
 
     def lenient(self) -> Self:
-        return replace(self, classes=sorted([*self.classes, *self.left_out]))
+        return replace(self, names=sorted([*self.names, *self.left_out]))
 
     def completed(self, labels: np.ndarray) -> Self:
         """Counts the labels, int64 [n]."""
-        return replace(self, class_counts=np.bincount(labels, minlength=len(self.classes)).tolist())
+        return replace(self, class_counts=np.bincount(labels, minlength=len(self.names)).tolist())
 
     def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The rows whose label is one of the classes, and its index, int64 [n]."""
-        labels = known_indices(rows, column, self.classes)
-        for error in label_errors(rows, column, np.flatnonzero(labels < 0), self.classes):
+        labels = known_indices(rows, column, self.names)
+        for error in label_errors(rows, column, np.flatnonzero(labels < 0), self.names):
             on_bad(error)
         return rows.take(np.flatnonzero(labels >= 0)), labels[labels >= 0]
 
@@ -74,21 +76,14 @@ class OneClass:
         """The classes."""
         return np.zeros(rows, np.int64) if labels is None else labels
 
-    @property
-    def least_together(self) -> int:
-        return 1
-
-    def why_not_scored(self, labels: np.ndarray | None, metric: str | None = None) -> str | None:
-        return None
-
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
-        return json.dumps(self.classes).encode() + self.strata(labels, rows).tobytes()
+        return json.dumps(self.names).encode() + self.strata(labels, rows).tobytes()
 
     def profile(self) -> dict[str, Any]:
-        return {"class_sizes": class_sizes(self.classes, self.class_counts)}
+        return {"class_sizes": class_sizes(self.names, self.class_counts)}
 
     def notes(self) -> list[str]:
-        return label_notes(self.classes, self.class_counts)
+        return label_notes(self.names, self.class_counts)
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """int64 [n]."""
@@ -97,19 +92,6 @@ class OneClass:
 
     def unlabelled(self, rows: int) -> np.ndarray:
         return np.full(rows, -1)
-
-    def loss(self, spec: "Classifier") -> Loss:
-        return spec.loss
-
-    def decided(self, validation: "Scores") -> Self:
-        return self
-
-    def for_baselines(self) -> Self:
-        return self
-
-    @property
-    def problem_type(self) -> str:
-        return "single_label_classification"
 
     def objective(self, spec: TrainJobSpec | None, module: "AnsweringClassifier") -> "Classification":
         """Raises UserError if the class weights do not name exactly the classes."""
@@ -123,21 +105,21 @@ class OneClass:
         """The most probable class of each row, its probability, and that of each class, from logits [n, C]."""
         probabilities = module.probabilities(outputs).cpu().numpy()
         columns: dict[str, Any] = {
-            PREDICTION: pa.array(self.classes, pa.string()).take(pa.array(outputs.argmax(dim=1).cpu().numpy())),
+            PREDICTION: pa.array(self.names, pa.string()).take(pa.array(outputs.argmax(dim=1).cpu().numpy())),
             PROBABILITY: pa.array(probabilities.max(axis=1, initial=0)),
         }
-        return pa.table(columns | {f"{OF_CLASS}{name}": probabilities[:, i] for i, name in enumerate(self.classes)})
+        return pa.table(columns | {f"{OF_CLASS}{name}": probabilities[:, i] for i, name in enumerate(self.names)})
 
     @property
     def reply_type(self) -> type[Prediction]:
         return Prediction
 
     def replies(self, outputs: "Tensor", module: "AnsweringClassifier") -> list[Prediction]:
-        return class_replies(module.probabilities(outputs).cpu().numpy(), self.classes)
+        return class_replies(module.probabilities(outputs).cpu().numpy(), self.names)
 
     @property
     def judge(self) -> ClassJudge:
-        return ClassJudge(self.classes)
+        return ClassJudge(self.names)
 
     def constant(self, rows: int) -> Guesses:
         """The most frequent class of the training rows, and its share."""
@@ -145,17 +127,14 @@ class OneClass:
         return Guesses(np.full(rows, shares.argmax()), np.full(rows, shares.max()))
 
     def linear(self, features: Any, labels: np.ndarray, held: Any, held_labels: np.ndarray | None = None) -> Guesses:
-        probabilities, weights = logistic_regression(features, labels, held, len(self.classes))
+        probabilities, weights = logistic_regression(features, labels, held, len(self.names))
         return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1), weights)
 
     @property
     def tree_objective(self) -> dict[str, Any]:
-        if len(self.classes) == 2:
+        if len(self.names) == 2:
             return {"objective": "binary"}
-        return {"objective": "multiclass", "num_class": len(self.classes)}
-
-    def tree_labels(self, labels: np.ndarray) -> list[np.ndarray]:
-        return [labels]
+        return {"objective": "multiclass", "num_class": len(self.names)}
 
     def tree_outputs(self, predicted: list[np.ndarray]) -> np.ndarray:
         """The logarithms of the probabilities, whose softmax they are."""
@@ -164,21 +143,18 @@ class OneClass:
             probabilities = np.stack([1 - probabilities, probabilities], axis=1)
         return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
-    def standardized(self, numbers: np.ndarray) -> np.ndarray:
-        return numbers
-
     def boosted(self, outputs: np.ndarray) -> Guesses:
         return Guesses(outputs.argmax(axis=1), np.exp(outputs.max(axis=1)).astype(np.float32))
 
     def decoded(self, predictions: pa.Table) -> pa.Table:
-        return with_names(predictions, self.classes)
+        return with_names(predictions, self.names)
 
     @property
     def has_threshold(self) -> bool:
-        return len(self.classes) == 2
+        return len(self.names) == 2
 
     def save(self) -> dict[str, Any]:
-        return {"classes": self.classes, "class_counts": self.class_counts}
+        return {"classes": self.names, "class_counts": self.class_counts}
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Self:

@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Any
 from trainjob.api import Dataset, Source, TextClassifier
 from trainjob.data.read.label_lists import with_labels, with_lists
 from trainjob.data.read.rows import SourcePart
+from trainjob.kinds.classifier_kind import ClassifierKind
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
-from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget, load_target
+from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget
 from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
+    from trainjob.kinds.look import Look
     from trainjob.models.classifier import TrainableClassifier
 
 
-class TextClassifierKind(TextKind):
+class TextClassifierKind(ClassifierKind, TextKind):
     facts = TextClassifier.facts
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
@@ -24,9 +26,6 @@ class TextClassifierKind(TextKind):
     def label_reader(self, dataset: Dataset, spec: TextClassifier) -> ClassOrLabels:
         return ClassOrLabels.of(dataset, spec)
 
-    def load_target(self, state: dict[str, Any]) -> ClassTarget:
-        return load_target(state)
-
     def build(
         self, spec: TextClassifier, texts: TextInput, target: ClassTarget, as_stored: bool
     ) -> "TrainableClassifier[Any]":
@@ -34,6 +33,10 @@ class TextClassifierKind(TextKind):
         from trainjob.models.pretrained import label_config
 
         return network.build(spec, texts, label_config(target.classes, target.loss(spec)), as_stored)
+
+    def table_kind(self, look: "Look") -> str | None:
+        """The table classifier learns one class of each row."""
+        return "tableClassifier" if look.several_labels() is None else None
 
 
 KIND = TextClassifierKind()

@@ -12,12 +12,12 @@ from trainjob.kinds.targets.one_or_several_numbers import NumberTarget
 from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
+    from trainjob.kinds.look import Look
     from trainjob.models.classifier import TrainableClassifier
 
 
 class TextRegressorKind(RegressorKind, TextKind):
     facts = TextRegressor.facts
-    table_kind = "tableRegressor"
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return with_labels(dataset, super().parts(dataset, source, endpoint, labelled), with_numbers)
@@ -29,6 +29,9 @@ class TextRegressorKind(RegressorKind, TextKind):
         from trainjob.models.pretrained import number_config
 
         return network.build(spec, texts, number_config(target.output_names), as_stored)
+
+    def table_kind(self, look: "Look") -> str:
+        return "tableRegressor"
 
 
 KIND = TextRegressorKind()

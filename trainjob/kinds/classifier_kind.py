@@ -1,0 +1,26 @@
+"""The part of a kind's code that is the same for all models that predict classes."""
+
+from typing import TYPE_CHECKING, Any
+
+from trainjob.kinds.labelled_kind import LabelledKind
+from trainjob.kinds.targets.class_or_labels import ClassTarget, load_target
+
+if TYPE_CHECKING:
+    from trainjob.kinds.look import Look, Proposal
+
+
+class ClassifierKind(LabelledKind):
+    """A kind whose target is one class a row, or any number of labels. The class of its input comes after this one in
+    the bases."""
+
+    def load_target(self, state: dict[str, Any]) -> ClassTarget:
+        return load_target(state)
+
+    def propose(self, look: "Look") -> "Proposal":
+        """Raises Unsuitable for data without its input, and where the label is not clear."""
+        columns = self.beside_input(look)
+        several = columns.several_labels() if self.facts.takes_several_labels else None
+        if several is not None:
+            return self.proposal(look, *several)
+        label, why = columns.label()
+        return self.proposal(look, {"label": label}, why)
