@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from trainjob.errors import notify
 
@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 
 Where = Callable[[int], str]
 """Says where the row at an index comes from, for error messages."""
+
+
+class FormField(NamedTuple):
+    """A field of the form on the page of `trainjob serve`."""
+
+    column: str
+    """The column that it fills in, whose name is its label."""
+    is_text: bool
+    """Whether the cell is a text, for which the field has several lines."""
+    placeholder: str | float | None = None
+    """A usual cell, shown while the field is empty."""
 
 
 class Input(Protocol):
@@ -87,8 +98,8 @@ class Input(Protocol):
         ...
 
     @property
-    def form_columns(self) -> list[str]:
-        """The columns that people fill in on the page of `trainjob serve`; empty where they choose a file."""
+    def form(self) -> list[FormField]:
+        """The fields that people fill in on the page of `trainjob serve`; empty where they choose a file."""
         ...
 
     def plain(self, rows: "Rows") -> "list[str] | np.ndarray | pa.Table":

@@ -20,7 +20,7 @@ def page(name: str, preprocessor: Preprocessor) -> str:
         name=name,
         noun=KINDS[preprocessor.kind].a_noun,
         sizes=preprocessor.target.sizes(),
-        columns=preprocessor.input.form_columns,
+        form=preprocessor.input.form,
         example=preprocessor.input.example(),
         most_rows=most_rows(preprocessor),
         most_bytes=MAX_BODY_BYTES,

@@ -33,7 +33,7 @@ from trainjob.errors import DataError, Notice, UserError
 from trainjob.kinds.inputs.column_types import begins_with_zero_and_digit
 from trainjob.kinds.inputs.leaks import ReadLabels, determine_labels
 from trainjob.kinds.inputs.table import TableInput, joined_cells, separated_cells
-from trainjob.kinds.inputs.table_columns import TableColumn
+from trainjob.kinds.inputs.table_columns import Categories, TableColumn
 from trainjob.models import build, load_model, save_model
 from trainjob.models.objective import of_members
 
@@ -223,7 +223,7 @@ def test_cells_that_are_no_numbers_are_named_by_row(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"spec.dataset.train ({file}): 3 of 200 rows cannot be used\n"
         '  3 rows: column "income" does not hold a number (correct it, or set dataset.columns to {income: category} or '
-        f'{{income: ignore}}): {file}, row 7: "abc"; {file}, row 18: "1e5x"; {file}, row 131: "12,5"\n'
+        f'{{income: ignore}}): {file}, row 7: "abc"; row 18: "1e5x"; row 131: "12,5"\n'
         "Correct these rows, or have them left out with `dataset.onBadRows: drop`."
     )
     fitted, _ = fitted_on(file, onBadRows="drop")
@@ -505,6 +505,15 @@ def test_categories_that_look_alike_are_told_in_training_and_in_predictions(tmp_
     )
     with alike, pytest.warns(Notice, match="has not learned, of 1 row: city 1$"):
         predictor.predict([row])
+
+
+def test_a_field_of_the_form_has_several_lines_for_texts_alone() -> None:
+    categories = Categories(names=["a text", "…"], other=0, missing=0, count=2)
+    columns = [TableColumn("offer", "text", [], None), TableColumn("kind", "category", [], categories)]
+    assert [(each.is_text, each.placeholder) for each in TableInput(columns, None).form] == [
+        (True, None),
+        (False, "a text"),
+    ]
 
 
 def test_columns_that_are_called_like_predictions_are_kept(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,6 @@ MAX_WORDS = 10_000
 """Different values of a column that are counted."""
 FIRST_ROWS = 10_000
 FEW_WORDS = 20
-READS_TEXTS = "the type text reads texts"
-"""Advice on columns of texts beside others."""
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
 _CODE, _WHOLE = r"^[+-]?0\d+(\.\d*)?$", r"^[+-]?\d+$"
@@ -42,6 +40,14 @@ _LOOKS_LIKE_NUMBER = "|".join(
         rf"^\d{{1,2}}[ .-]+{_MONTHS}[ .-]+\d{{2,4}}([ T]\d.*)?$",
     )
 )
+
+
+class LeftOut(NamedTuple):
+    """Why a column is not learned from."""
+
+    why: str
+    may_be_text: bool = False
+    """Whether a column of texts is left out for this reason: its user can have a model learn from it."""
 
 
 @dataclass
@@ -115,20 +121,22 @@ class CellCounts:
             follows = self.ends[1] + 1 == later.ends[0]
             self.ends = (self.ends[0], later.ends[1]) if follows else (np.nan, np.nan)
 
-    def type(self, name: str) -> tuple[ColumnType, str]:
-        """The column's type and, where it is left out, why. Raises DataError where that must be asked."""
+    def type(self, name: str) -> tuple[ColumnType, LeftOut | None]:
+        """The column's type and, where that is "ignore", why. Raises DataError where the user has to set the type."""
         known = self.numbers + self.others
         if not known:
-            return "ignore", "empty"
+            return "ignore", LeftOut("empty")
         if self.words is not None and len(self.words) == 1 and self.cells == known and not self.empty:
-            return "ignore", "the same in every row"
+            return "ignore", LeftOut("the same in every row")
         if self.flags >= SHARE * known:
-            return "flag", ""
+            return "flag", None
         if self.numbers >= SHARE * known and not self.has_codes:
             is_count = self.ends is not None and self.ends[1] - self.ends[0] + 1 == self.cells
-            return ("ignore", "numbers the rows") if is_count and self.cells > FEW_WORDS else ("number", "")
+            if is_count and self.cells > FEW_WORDS:
+                return "ignore", LeftOut("numbers the rows")
+            return "number", None
         if self.dates >= SHARE * known:
-            return "date", ""
+            return "date", None
         if max(self.numbers, self.dates) + self.like_numbers >= SHARE * known and not self.has_codes:
             raise DataError(
                 f'the column "{name}" holds numbers in a spelling that is not read, such as 1,234.50 or 12,5 or $3, '
@@ -136,10 +144,12 @@ class CellCounts:
                 f"dataset.columns to {typed(name, 'category')} or {typed(name, 'ignore')}"
             )
         if self.words is None:
-            return "ignore", f"more than {MAX_WORDS:,} different values, as identifiers or texts have; {READS_TEXTS}"
+            why = f"more than {MAX_WORDS:,} different values, as identifiers or texts have"
+            return "ignore", LeftOut(why, may_be_text=True)
         if len(self.words) > max(FEW_WORDS, known / 2):
-            return "ignore", f"identifiers or texts: most rows have a value of their own; {READS_TEXTS}"
-        return "category", ""
+            why = "identifiers or texts: most rows have a value of their own"
+            return "ignore", LeftOut(why, may_be_text=True)
+        return "category", None
 
 
 def typed(name: str, kind: ColumnType) -> str:

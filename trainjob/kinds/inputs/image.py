@@ -20,6 +20,7 @@ from trainjob.data.read.pictures import Picture, pictures
 from trainjob.data.read.rows import ReadTable, Rows, SourcePart, check_columns, row_number
 from trainjob.data.read.thumbnails import thumbnail
 from trainjob.errors import RowError
+from trainjob.kinds.input import FormField
 from trainjob.kinds.inputs.decoding import ImageDecoder
 from trainjob.kinds.inputs.given import table_of_images
 from trainjob.kinds.inputs.questions import Question, image_question
@@ -34,7 +35,7 @@ PLAIN_SIDE = 32
 
 @dataclass(frozen=True)
 class ImageInput:
-    """Brings images to one size and to grey or RGB, and knows how their channels are normalized."""
+    """Brings images to one size and to gray or RGB, and knows how their channels are normalized."""
 
     noun: ClassVar[str] = "image"
     packs: ClassVar[bool] = False
@@ -43,7 +44,7 @@ class ImageInput:
     height: int
     width: int
     channels: int
-    """1 where all training images are grey, otherwise 3; other images are converted."""
+    """1 where all training images are gray, otherwise 3; other images are converted."""
     mean: list[float]
     """Mean of each channel over the training part, 0 to 1."""
     std: list[float]
@@ -137,7 +138,7 @@ class ImageInput:
         return {"images": [base64.b64encode(file.getvalue()).decode()]}
 
     @property
-    def form_columns(self) -> list[str]:
+    def form(self) -> list[FormField]:
         return []
 
     def plain(self, rows: Rows) -> np.ndarray:

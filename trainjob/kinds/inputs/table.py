@@ -13,6 +13,7 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import ReadTable, Rows, SourcePart, as_text, check_columns, row_number
 from trainjob.errors import UserError, listed
+from trainjob.kinds.input import FormField
 from trainjob.kinds.inputs.cells import as_categories, trimmed
 from trainjob.kinds.inputs.given import as_arrow_table
 from trainjob.kinds.inputs.questions import Question, row_question
@@ -206,8 +207,8 @@ class TableInput:
         return {"rows": [{column.name: column.example for column in self.read}]}
 
     @property
-    def form_columns(self) -> list[str]:
-        return self.columns
+    def form(self) -> list[FormField]:
+        return [column.form_field for column in self.read]
 
     def plain(self, rows: Rows) -> pa.Table:
         """The features of all columns: float64 with NaN for missing values of columns where training had some, int64

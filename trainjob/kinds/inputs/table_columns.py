@@ -15,6 +15,7 @@ import pyarrow.compute
 from trainjob.api.dataset import ColumnType
 from trainjob.data.read.rows import row_number
 from trainjob.errors import RowError, notify
+from trainjob.kinds.input import FormField
 from trainjob.kinds.inputs.cells import EXACT, READERS, as_categories
 from trainjob.kinds.look_alikes import visible
 
@@ -152,6 +153,11 @@ class TableColumn:
         if value is None or self.type == "number":
             return value
         return str(np.datetime64(int(value), "D")) if self.type == "date" else ("yes" if value else "no")
+
+    @property
+    def form_field(self) -> FormField:
+        is_text = self.type == "text"
+        return FormField(self.name, is_text, None if is_text else self.example)
 
     @classmethod
     def fit(cls, name: str, kind: ColumnType, cells: pa.Array) -> "TableColumn | None":

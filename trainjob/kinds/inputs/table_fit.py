@@ -16,7 +16,7 @@ from trainjob.data.read.rows import SourcePart, check_columns, is_bytes
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, listed
 from trainjob.kinds.inputs.cells import as_categories
-from trainjob.kinds.inputs.column_types import typed
+from trainjob.kinds.inputs.column_types import LeftOut, typed
 from trainjob.kinds.inputs.leaks import ReadLabels, determine_labels
 from trainjob.kinds.inputs.table import TableInput
 from trainjob.kinds.inputs.table_columns import MAX_CATEGORIES, TableColumn
@@ -71,7 +71,8 @@ def fit_table(
         if not constant:
             break
         # Later passes do not read these columns: the hashes of the rows must do without them, too.
-        left_out |= dict.fromkeys(constant, f"the same in all {len(rows):,} training rows that were looked at")
+        why = LeftOut(f"the same in all {len(rows):,} training rows that were looked at")
+        left_out |= dict.fromkeys(constant, why)
         types = with_type(scanned.types, constant, "ignore")
         if not used(types):
             raise nothing_left(dataset, left_out)
@@ -115,7 +116,7 @@ def _look_alikes(columns: Sequence[TableColumn | None], cells: Sequence[pa.Array
                 yield f'column "{column.name}": {note}'
 
 
-def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str]]:
+def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, LeftOut]]:
     """The columns that the model may read, and why others are left out. Raises DataError for columns that the data
     lacks."""
     schema = table_schema(part)
@@ -127,25 +128,28 @@ def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, str
                 f"spec.dataset.columns has types of {listed(strange)}, which spec.dataset.features does not name"
             )
         return dataset.features, {}
-    names, left_out = list[str](), dict[str, str]()
+    names, left_out = list[str](), dict[str, LeftOut]()
     for field in schema:
         if field.name in separate_labels(dataset):
             continue
         if field.name in (dataset.columns or {}):
             names.append(field.name)
         elif not field.name or field.name.startswith("__index_level_"):
-            left_out[field.name or '""'] = "an index that pandas wrote" if field.name else "it has no name"
+            why = "an index that pandas wrote" if field.name else "it has no name"
+            left_out[field.name or '""'] = LeftOut(why)
         elif pa.types.is_nested(field.type):
-            left_out[field.name] = "it holds lists or objects"
+            left_out[field.name] = LeftOut("it holds lists or objects")
         elif is_bytes(field.type):
-            left_out[field.name] = "it holds bytes"
+            left_out[field.name] = LeftOut("it holds bytes")
         else:
             names.append(field.name)
     check_columns(names, schema.names, part.uri)
     return names, left_out
 
 
-def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, leaks: Sequence[tuple[str, str]]) -> list[str]:
+def _notes(
+    table: TableInput, left_out: Mapping[str, LeftOut], rows: int, leaks: Sequence[tuple[str, str]]
+) -> list[str]:
     by_type: dict[str, list[str]] = {}
     for column in table.read:
         by_type.setdefault(column.type, []).append(column.name)
@@ -159,7 +163,7 @@ def _notes(table: TableInput, left_out: Mapping[str, str], rows: int, leaks: Seq
         for name, label in leaks
     ]
     if left_out:
-        notes.append(f"columns left out: {reasons(left_out)}")
+        notes.append(f"columns left out: {reasons(left_out, 'the type text reads texts')}")
     for column in table.read:
         if column.categories is not None and len(column.categories.names) == MAX_CATEGORIES:
             notes.append(

@@ -19,7 +19,7 @@ from trainjob.data.read.label_lists import label_column, separate_labels
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.errors import DataError, RowError, listed
 from trainjob.kinds.inputs.cells import READERS, cells_of, read_cells
-from trainjob.kinds.inputs.column_types import READS_TEXTS, CellCounts, TypeFinder, first_types, typed
+from trainjob.kinds.inputs.column_types import CellCounts, LeftOut, TypeFinder, first_types, typed
 from trainjob.kinds.inputs.table import joined_cells, separated_cells
 from trainjob.kinds.inputs.table_columns import TableColumn
 
@@ -46,7 +46,7 @@ class ScannedTable:
 def scan_table(
     dataset: Dataset,
     names: Sequence[str],
-    left_out: dict[str, str],
+    left_out: dict[str, LeftOut],
     labels: LabelReader,
     parts: Sequence[SourcePart],
     seed: int,
@@ -123,14 +123,18 @@ def sampled_cells(
     return separated_cells([content for content, _ in rows], columns), labels
 
 
-def nothing_left(dataset: Dataset, left_out: Mapping[str, str]) -> DataError:
-    learned = "textClassifier and textRegressor learn from texts alone"
-    why = reasons(left_out).replace(READS_TEXTS, learned) or "there is none beside the label"
-    return DataError(f"{listed(dataset.train.all_uris)}: no column can be learned from: {why}")
+def nothing_left(dataset: Dataset, left_out: Mapping[str, LeftOut]) -> DataError:
+    why = reasons(left_out, "textClassifier and textRegressor learn from texts alone")
+    return DataError(
+        f"{listed(dataset.train.all_uris)}: no column can be learned from: {why or 'there is none beside the label'}"
+    )
 
 
-def reasons(left_out: Mapping[str, str]) -> str:
-    return listed([f"{name} ({why})" for name, why in left_out.items()])
+def reasons(left_out: Mapping[str, LeftOut], advice_on_texts: str) -> str:
+    """Why each column is left out, with this advice on those that may hold texts."""
+    return listed(
+        [f"{name} ({each.why}{f'; {advice_on_texts}' if each.may_be_text else ''})" for name, each in left_out.items()]
+    )
 
 
 def _first_types(
@@ -145,13 +149,13 @@ def _first_types(
 
 
 def _types(
-    names: Sequence[str], given: Mapping[str, ColumnType], found: Mapping[str, CellCounts], left_out: dict[str, str]
+    names: Sequence[str], given: Mapping[str, ColumnType], found: Mapping[str, CellCounts], left_out: dict[str, LeftOut]
 ) -> dict[str, ColumnType]:
     """The type of each column. Adds to `left_out` why a column is left out."""
     types: dict[str, ColumnType] = dict(given)
     for name, each in found.items():
         types[name], why = each.type(name)
-        if types[name] == "ignore":
+        if why is not None:
             left_out[name] = why
     return {name: types[name] for name in names}
 

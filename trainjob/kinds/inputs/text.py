@@ -42,7 +42,7 @@ SPECIAL_TOKENS = {
     "mask_token": "[MASK]",
 }
 _MAX_CHARACTERS = 1000
-_LONGEST_WORD = 1000
+_MAX_WORD_CHARACTERS = 1000
 """Characters; a longer word is one unknown token. WordPiece's own limit is 100, which sentences in scripts without
 blanks exceed."""
 EXCERPT_CHARACTERS = 1000
@@ -271,7 +271,9 @@ def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> 
 
 def _wordpiece(vocabulary: dict[str, int]) -> Tokenizer:
     unknown = SPECIAL_TOKENS["unk_token"]
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown, max_input_chars_per_word=_LONGEST_WORD))
+    tokenizer = Tokenizer(
+        models.WordPiece(vocabulary, unk_token=unknown, max_input_chars_per_word=_MAX_WORD_CHARACTERS)
+    )
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()

@@ -10,6 +10,7 @@ import pyarrow as pa
 from tokenizers import Tokenizer
 
 from trainjob.data.read.rows import ReadTable, SourcePart
+from trainjob.kinds.input import FormField
 from trainjob.kinds.inputs.given import table_of_texts
 from trainjob.kinds.inputs.questions import Question, text_example, text_question
 from trainjob.kinds.inputs.token_codes import TokenType
@@ -67,8 +68,8 @@ class TextColumns:
         return text_example(self.columns)
 
     @property
-    def form_columns(self) -> list[str]:
-        return self.columns
+    def form(self) -> list[FormField]:
+        return [FormField(column, is_text=True) for column in self.columns]
 
     def check_export(self, folder: Path, texts: Sequence[str]) -> None:
         check_export(folder, self.tokenizer, self.tokenizer_config, texts)
