@@ -79,7 +79,7 @@ def test_local_processes(
     with pytest.warns(Notice, match=r"/test\.csv: left out 3 rows: "):
         scored = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert json.loads(scored.stdout)["confusion"] == run.read("evaluation.json")["test"]["confusion"]
-    with pytest.raises(DataError, match=r"2 rows: .*/train\.csv, row 1: 2 values; .*/train\.csv, row 301: 4 values"):
+    with pytest.raises(DataError, match=r"2 rows: .*/train\.csv, row 1: 2 values; row 301: 4 values"):
         CliRunner().invoke(app, ["predict", str(run.folder), changes["dataset.train"]["uri"]], catch_exceptions=False)
 
     teacher = {"training.distillation": {"teacher": str(run.folder)}, "dataset.unlabelled": changes["dataset.train"]}

@@ -152,7 +152,7 @@ def _duration(status: "TrainJobStatus") -> str:
 
 
 def _training(job: "ClusterJob") -> Iterator[tuple[str, str]]:
-    from trainjob.cli.progress import first_of, position, speed, stage_text
+    from trainjob.cli.status_text import first_of, position, speed, stage_text
     from trainjob.formatting import done, score
     from trainjob.runs.history import beside_epoch
 

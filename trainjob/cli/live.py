@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trainjob.api.training_status import TrainingStatus
-from trainjob.cli.progress import (
+from trainjob.cli.status_text import (
     MAX_METRICS,
     clock,
     ends_epoch,

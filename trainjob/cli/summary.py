@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from trainjob.api.training_status import BestTrial
-from trainjob.cli.progress import first_of
+from trainjob.cli.status_text import first_of
 from trainjob.evaluation import Scores
 from trainjob.formatting import count, duration, score
 from trainjob.report.baselines import better_baseline, in_brief
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.files import MODEL, REPORT
+from trainjob.runs.history import shown_name
 from trainjob.runs.summary import Summary
 from trainjob.tuning.board import in_words
 
@@ -35,7 +36,7 @@ def summary_lines(
     rows += [(part, scores.in_brief()) for part, scores in evaluation.items()]
     rows += [(f"vs {each.name}", in_brief(each)) for each in (comparison.baselines if comparison else [])]
     if summary.metrics:
-        metrics = first_of([f"{name} {score(value)}" for name, value in summary.metrics.items()])
+        metrics = first_of([f"{shown_name(name)} {score(value)}" for name, value in summary.metrics.items()])
         rows.append(("last metrics", "   ".join(metrics)))
     elif not (best or comparison):  # a function
         rows.append(("last metrics", "none: the function has reported none"))

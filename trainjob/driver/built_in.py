@@ -35,8 +35,9 @@ from trainjob.progress.channel import Address, RowsTo
 from trainjob.runs.files import FITTED, SPLIT
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
-from trainjob.worker.job import WorkerJob, run_worker_job
+from trainjob.worker.job import WorkerJob
 from trainjob.worker.outcome import Outcome, Stopped
+from trainjob.worker.run_job import run_worker_job
 
 KEPT_BYTES = 256 * 2**20
 """A set of rows up to this size is read once on every node and kept; a larger one is streamed in every epoch."""

@@ -30,8 +30,9 @@ from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.tuning.board import Board
 from trainjob.tuning.search import DRIVER, Measured, TrialFailed, search
-from trainjob.worker.job import WorkerJob, run_worker_job
+from trainjob.worker.job import WorkerJob
 from trainjob.worker.outcome import Outcome
+from trainjob.worker.run_job import run_worker_job
 
 _FORWARDED_VARIABLES = ("RAY_ADDRESS", "RAY_AUTH_MODE")
 

@@ -76,10 +76,16 @@ def reported_values(record: dict[str, Any]) -> dict[str, float]:
     return {name: plain.pop(recorded_name(name)) for name in KEYS if recorded_name(name) in plain} | plain
 
 
+def shown_name(metric: str) -> str:
+    """The name of a metric in texts: that in the records, so that the step that a function reports is not taken for
+    the step of the run. The epoch that it reports is the epoch of the run."""
+    return metric if metric == "epoch" else recorded_name(metric)
+
+
 def beside_epoch(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The metrics by their names in the records, without `epoch`, which a function may report among them: where they
-    are shown, the epoch and the step stand beside them."""
-    return {recorded_name(name): value for name, value in metrics.items() if name != "epoch"}
+    """The metrics by their names in texts, to be shown beside the epoch: without `epoch`, which a function may report
+    among them."""
+    return {shown_name(name): value for name, value in metrics.items() if name != "epoch"}
 
 
 class History:

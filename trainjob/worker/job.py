@@ -1,19 +1,13 @@
-"""The job that the driver sends to the workers, and the function that runs it. Imports neither PyTorch nor Ray."""
+"""The job that the driver sends to the workers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted
-from trainjob.launch.quick_imports import quick_imports
 from trainjob.progress.channel import Address
 from trainjob.progress.snapshots import OnStatus
 from trainjob.storage import Folder
-from trainjob.worker.log_capture import LogTarget, captured
-
-if TYPE_CHECKING:
-    from trainjob.worker.outcome import Outcome, Stopped
 
 
 @dataclass(frozen=True)
@@ -39,18 +33,3 @@ class WorkerJob:
     """Whether to train; otherwise the best existing checkpoint is evaluated."""
     evaluates: bool = True
     """Whether to evaluate the best checkpoint; otherwise there is no outcome."""
-
-
-def run_worker_job(job: WorkerJob) -> "Outcome | Stopped | None":
-    """Runs a job on one worker. On rank 0, returns the outcome, or Stopped if training was told to stop."""
-    from trainjob.worker.distributed import rank
-
-    with captured(LogTarget(job.run, job.attempt), rank()):
-        if job.examples is None:
-            import ray.train
-
-            ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
-        with quick_imports():
-            from trainjob.worker.train import train_and_score
-
-        return train_and_score(job)

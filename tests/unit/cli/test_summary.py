@@ -124,6 +124,11 @@ def test_a_function_without_reports() -> None:
     assert summary_lines(SUMMARY, "/runs/tags", {})[2] == "  last metrics  none: the function has reported none"
 
 
+def test_the_step_that_a_function_reports_is_called_as_in_its_records() -> None:
+    summary = SUMMARY.model_copy(update={"metrics": {"step": 40, "loss": 0.5}})
+    assert summary_lines(summary, "/runs/tags", {})[2] == "  last metrics  reported_step 40   loss 0.5000"
+
+
 def test_last_metrics_that_are_not_finite_are_kept_and_shown() -> None:
     summary = SUMMARY.model_copy(update={"metrics": {"loss": float("nan"), "norm": float("inf"), "epoch": 5}})
     read = Summary.model_validate_json(summary.model_dump_json(by_alias=True))

@@ -26,6 +26,7 @@ from trainjob.api.data_profile import DataProfile, Dropped, Remark, SetProfile
 from trainjob.data import Fitted, check_unchanged, fit, prepare_examples
 from trainjob.data.batches.prepare import read_set
 from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.rows import RowLocation
 from trainjob.errors import DataError, RowError
 from trainjob.storage import Folder
 
@@ -64,7 +65,7 @@ def test_all_bad_rows_of_all_sets_are_told_at_once(tmp_path: Path) -> None:
     train = write_csv(tmp_path / "rows.csv", [*GOOD, *empty, {"text": "alone", "label": "odd"}])
     held = [*GOOD[:3], {"text": "x", "label": "wars"}, {"text": "y", "label": ""}, {"text": "z", "label": "odd"}]
     said = refusal(text_spec(train, test={"uri": str(write_csv(tmp_path / "test.csv", held))}))
-    places = "; ".join(f"{train}, row {number}" for number in range(61, 66))
+    places = f"{train}, row 61; row 62; row 63; row 64; row 65"
     assert said.split("\n") == [
         f"spec.dataset.train ({train}): 63 of 123 rows cannot be used",
         f'  62 rows: the label (column "label") is empty: {places} and 57 more',
@@ -175,7 +176,7 @@ def test_lines_of_another_width_and_other_bytes(first: str, tmp_path: Path) -> N
     said = refusal(text_spec(path))
     assert "3 of 61 rows cannot be used" in said
     width = "the row does not have 2 values, as the header has"
-    assert f"2 rows: {width}: {path}, row 4: 3 values; {path}, row 11: 1 values" in said
+    assert f"2 rows: {width}: {path}, row 4: 3 values; row 11: 1 values" in said
     assert f'{path}, row 9: column "text" is not UTF-8 text: byte 0xe9 at position 3' in said
     spec = text_spec(path, **DROP)
     fitted = fit(spec)
@@ -208,7 +209,7 @@ def test_half_of_many_rows(tmp_path: Path) -> None:
     assert fitted.profile is not None
     assert sum(fitted.rows.values()) == 10_000
     (severe,) = (remark.text for remark in fitted.profile.remarks if remark.is_severe)
-    assert severe.startswith("10,000 (50 %) of the training rows were dropped")
+    assert severe.startswith("10,000 (50%) of the training rows were dropped")
 
 
 def test_dropped_unlabelled_rows_say_nothing_of_scores() -> None:
@@ -216,7 +217,19 @@ def test_dropped_unlabelled_rows_say_nothing_of_scores() -> None:
     profile = DataProfile(sets={"unlabelled": SetProfile(rows=7, dropped=dropped, source_rows=10)})
     assert profile.remarks == [
         Remark("dropped 3 rows of unlabelled: broken (a.csv, row 1 and 2 more)"),
-        Remark("3 (30 %) of the unlabelled rows were dropped: correct them, so that the model learns from them, too"),
+        Remark("3 (30%) of the unlabelled rows were dropped: correct them, so that the model learns from them, too"),
+    ]
+
+
+def test_consecutive_rows_of_one_file_name_it_once() -> None:
+    bad = BadRows()
+    for location in (RowLocation("a.csv", "row", 3), RowLocation("a.csv", "row", 9), RowLocation("b.csv", "row", 9)):
+        bad.add(RowError(f"{location}: empty", location, "empty", '"x"'))
+    for location in (RowLocation("1.png"), RowLocation("2.png")):
+        bad.add(RowError(f"{location}: damaged", location, "damaged"))
+    assert bad.lines() == [
+        '3 rows: empty: a.csv, row 3: "x"; row 9: "x"; b.csv, row 9: "x"',
+        "2 rows: damaged: 1.png; 2.png",
     ]
 
 

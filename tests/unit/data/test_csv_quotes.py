@@ -62,7 +62,7 @@ def test_rows_that_a_quote_would_merge_are_told_or_dropped(tmp_path: Path, monke
     with pytest.raises(DataError) as error:
         fit(text_spec(path))
     assert str(error.value).split("\n")[1:-1] == [
-        f"  2 rows: {NOT_CLOSED}: {path}, row 44: it spans the line that follows; {path}, row 41: it spans the 3 "
+        f"  2 rows: {NOT_CLOSED}: {path}, row 44: it spans the line that follows; row 41: it spans the 3 "
         "lines that follow",
         f"  {path}, row 43: {ESCAPED}",
     ]

@@ -1,20 +1,22 @@
 """Unusable rows: counted by kind, with the locations of the first ones, and reported all at once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from trainjob.api import Source
 from trainjob.api.data_profile import Dropped
-from trainjob.data.read.rows import OnBadRow, Rows
+from trainjob.data.read.rows import OnBadRow, RowLocation, Rows
 from trainjob.errors import DataError, RowError, listed
 from trainjob.redaction import without_secrets
 
 SHOWN = 5
 """Rows of each kind whose location is reported."""
 _GROUPS = 16
-_LONGEST = 200
+_MAX_CHARACTERS = 200
 """Characters shown of one row."""
 
 
@@ -22,13 +24,21 @@ class TooFewRows(DataError):
     """Too few usable rows are left, even if the others are dropped."""
 
 
+class ShownRow(NamedTuple):
+    """A row in a message."""
+
+    text: str
+    """Its location, and the details of its mistake."""
+    file: str = ""
+    """The file with which the text begins, if it has rows beside this one."""
+
+
 @dataclass
 class BadRowGroup:
     """Rows with the same mistake."""
 
     rows: int = 0
-    first: list[str] = field(default_factory=list[str])
-    """Places of the first rows, with the details of each."""
+    first: list[ShownRow] = field(default_factory=list[ShownRow])
     message: str = ""
     """The error message if there is only one such row."""
     advice: str = ""
@@ -53,16 +63,18 @@ class BadRows:
 
     def add(self, error: RowError) -> None:
         """Counts a row."""
-        first = f"{error.location}: {error.detail}" if error.detail else error.location
-        self.add_rows(error.kind, 1, first, str(error), error.advice)
+        location = error.location
+        text = f"{location}: {error.detail}" if error.detail else location
+        file = location.file if isinstance(location, RowLocation) and location.number is not None else ""
+        self.add_rows(error.kind, 1, ShownRow(text, file), str(error), error.advice)
 
-    def add_rows(self, name: str, rows: int, first: str, message: str, advice: str = "") -> None:
+    def add_rows(self, name: str, rows: int, first: ShownRow, message: str, advice: str = "") -> None:
         """Counts several rows of one kind that share one error, `first`."""
         mistake = self.mistakes.setdefault(name, BadRowGroup(message=message, advice=advice))
         mistake.rows += rows
         if len(mistake.first) < SHOWN:
-            shown = without_secrets(first)
-            mistake.first.append(shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…")
+            text, file = without_secrets(first.text), without_secrets(first.file)
+            mistake.first.append(ShownRow(text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…", file))
 
     def merge(self, later: "BadRows") -> None:
         """Adds the counts of a later part of the set."""
@@ -73,7 +85,10 @@ class BadRows:
 
     def dropped(self) -> list[Dropped]:
         """The counts for the data profile."""
-        return [Dropped(reason=name, rows=mistake.rows, first=mistake.first) for name, mistake in self.mistakes.items()]
+        return [
+            Dropped(reason=name, rows=mistake.rows, first=[row.text for row in mistake.first])
+            for name, mistake in self.mistakes.items()
+        ]
 
     def lines(self, counted: bool = True) -> list[str]:
         """One line for each kind, which begins with its number of rows if `counted`."""
@@ -87,8 +102,15 @@ def _line(name: str, mistake: BadRowGroup, counted: bool) -> str:
     count = f"{mistake.rows:,} rows: " if counted else ""
     advice = f" ({mistake.advice})" if mistake.advice else ""
     more = mistake.rows - len(mistake.first)
-    locations = "; ".join(mistake.first) + (f" and {more:,} more" if more > 0 else "")
+    locations = "; ".join(_locations(mistake.first)) + (f" and {more:,} more" if more > 0 else "")
     return f"{count}{name}{advice}: {locations}"
+
+
+def _locations(rows: Sequence[ShownRow]) -> Iterator[str]:
+    """The texts of the rows. Of consecutive rows of one file, only the first names it."""
+    yield rows[0].text
+    for before, row in pairwise(rows):
+        yield row.text.removeprefix(f"{row.file}, ") if row.file and row.file == before.file else row.text
 
 
 def valid_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:

@@ -8,7 +8,7 @@ from trainjob.api import Dataset
 from trainjob.api.data_profile import FEW_ROWS
 from trainjob.data.first_pass.split import distinct_rows
 from trainjob.data.first_pass.survey import TOO_FEW, Survey, T, Translation, fewest_rows, rows_counted
-from trainjob.data.read.bad_rows import BadRows, TooFewRows
+from trainjob.data.read.bad_rows import BadRows, ShownRow, TooFewRows
 from trainjob.data.read.labels import label_errors, label_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import DataError, listed
@@ -85,7 +85,7 @@ def _small_classes(
         measured += _is_fraction(name)
         if found:
             advice = _MEASURED if _is_fraction(name) else _ADVICE
-            bad.add_rows(_KIND, found, told, f"{message}; {advice}", advice)
+            bad.add_rows(_KIND, found, ShownRow(told), f"{message}; {advice}", advice)
     if 2 * measured > len(classes):
         raise DataError(f"the labels of {listed(dataset.train.all_uris)} are numbers with fractions: {_MEASURED}")
     return is_small

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
@@ -14,7 +14,9 @@ from trainjob.api.training import Distillation
 from trainjob.errors import UserError
 from trainjob.kinds.classifier import Classifier
 from trainjob.kinds.target import Target
-from trainjob.kinds.targets.one_class import OneClass
+
+if TYPE_CHECKING:
+    from trainjob.kinds.targets.one_class import OneClass
 
 SampleLosses = Callable[[Tensor, Tensor], Tensor]
 """The loss of each row, from logits [n, classes] and labels [n, ...], float32 [n]."""

@@ -14,12 +14,12 @@ from trainjob.evaluation import ClassificationScores, Confusion, classification_
 from trainjob.evaluation.predictions import kept_classes, ranked_table
 from trainjob.kinds.classifier import LABEL_METRICS
 from trainjob.kinds.targets.class_losses import SampleLosses, classifier_of, distilled_losses, sample_losses
-from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import AnsweringClassifier
 from trainjob.models.objective import Gather, of_members
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch
+    from trainjob.kinds.targets.one_class import OneClass
 
 
 class ClassTally:
@@ -50,7 +50,7 @@ class Classification:
 
     unit: None = None
 
-    def __init__(self, spec: TrainJobSpec, target: OneClass, module: AnsweringClassifier) -> None:
+    def __init__(self, spec: TrainJobSpec, target: "OneClass", module: AnsweringClassifier) -> None:
         """Raises UserError if the class weights do not name exactly the classes of the data, or checkpoints are chosen
         by a metric of several labels."""
         if (metric := spec.checkpoints.metric) in LABEL_METRICS:

@@ -12,12 +12,12 @@ from trainjob.api import ClassWeights, TrainJobSpec
 from trainjob.evaluation.label_estimates import name_lists
 from trainjob.evaluation.scores.labels import LabelsScores, choose_thresholds, labels_scores
 from trainjob.kinds.targets.class_losses import SampleLosses, class_weights, classifier_of, distilled_losses
-from trainjob.kinds.targets.several_labels import SeveralLabels
 from trainjob.models.classifier import AnsweringClassifier
 from trainjob.models.objective import Gather, of_members
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch
+    from trainjob.kinds.targets.several_labels import SeveralLabels
 
 
 class LabelsTally:
@@ -60,7 +60,7 @@ class LabelsObjective:
 
     unit: None = None
 
-    def __init__(self, spec: TrainJobSpec, target: SeveralLabels, module: AnsweringClassifier) -> None:
+    def __init__(self, spec: TrainJobSpec, target: "SeveralLabels", module: AnsweringClassifier) -> None:
         """Raises UserError if the class weights do not name exactly the labels."""
         self.target, self.probabilities = target, module.probabilities
         path = f"spec.model.{spec.model.facts.field}.classWeights.values"
@@ -98,7 +98,7 @@ class LabelsObjective:
         )
 
 
-def _positive_weights(spec: ClassWeights | None, target: SeveralLabels, path: str) -> Tensor | None:
+def _positive_weights(spec: ClassWeights | None, target: "SeveralLabels", path: str) -> Tensor | None:
     """The weight of each label in the loss of rows that have it, float32 [L]; None where all are 1."""
     if spec is None:
         return None

@@ -17,8 +17,8 @@ from torch.nn import functional
 from trainjob.evaluation.ranks import HASH, LOW, is_closer, pair_hashes, ranks_of
 from trainjob.evaluation.scores.retrieval import RetrievalScores, retrieval_scores
 from trainjob.kinds.targets.all_ranks import of_all_ranks
-from trainjob.kinds.targets.matching_text import vectors_table
 from trainjob.kinds.targets.vector_tally import VectorTally
+from trainjob.kinds.targets.vectors import vectors_table
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch

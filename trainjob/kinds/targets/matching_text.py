@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import Dataset, TrainJobSpec
-from trainjob.data.arrays import as_arrow
 from trainjob.data.batches.examples import Examples
 from trainjob.data.first_pass.survey import Survey, T, Translation
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
@@ -21,16 +20,13 @@ from trainjob.errors import UserError, listed
 from trainjob.evaluation.ranks import HASH, RankJudge, have_others, is_closer, pair_hashes, ranks_of
 from trainjob.evaluation.scores.retrieval import IS_CLOSER
 from trainjob.kinds.target import Guesses
-from trainjob.kinds.targets.vectors import Vectors, rows_with_texts, vector_lists, vector_matrix
+from trainjob.kinds.targets.vectors import VECTORS, Vectors, rows_with_texts, vector_matrix
 
 if TYPE_CHECKING:
     from torch import nn
 
     from trainjob.kinds.targets.matching_objective import MatchingObjective
     from trainjob.kinds.text_embedder.spec import TextEmbedder
-
-VECTORS = ("first", "second", "negative")
-"""Columns with the vectors of scored rows."""
 
 
 @dataclass
@@ -137,12 +133,6 @@ class MatchingText(Vectors):
     def load(cls, state: dict[str, Any]) -> Self:
         """Takes its fields out of the content of preprocessor.json."""
         return cls(**state.pop("of"))
-
-
-def vectors_table(rows: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> pa.Table:
-    """The vectors [n, 1, d] of scored texts, [n, 2, d] of pairs, or [n, 3, d] of triplets."""
-    found = {name: vector_lists(vectors[:, index]) for index, name in enumerate(VECTORS[: vectors.shape[1]])}
-    return pa.table({"row": rows, "label": as_arrow(labels), **found})
 
 
 def _read(

@@ -13,11 +13,11 @@ from torch.nn import functional
 from trainjob.evaluation import Scores
 from trainjob.evaluation.scores.numbers import number_scores
 from trainjob.kinds.regressor import RegressionLoss
-from trainjob.kinds.targets.number import OneNumber
 from trainjob.models.objective import Gather, of_members
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch
+    from trainjob.kinds.targets.number import OneNumber
 
 Losses = Callable[[Tensor, "Batch"], Tensor]
 
@@ -59,7 +59,7 @@ class NumberObjective:
 
     unit: None = None
 
-    def __init__(self, loss: RegressionLoss, target: OneNumber) -> None:
+    def __init__(self, loss: RegressionLoss, target: "OneNumber") -> None:
         self._target, self._loss = target, loss_of(loss)
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:

@@ -22,9 +22,8 @@ from trainjob.evaluation.scores.retrieval import CLASS
 from trainjob.kinds.look_alikes import shown
 from trainjob.kinds.target import Guesses
 from trainjob.kinds.targets.class_notes import label_notes
-from trainjob.kinds.targets.matching_text import VECTORS
 from trainjob.kinds.targets.one_class import classes_in_words
-from trainjob.kinds.targets.vectors import Vectors, rows_with_texts, vector_matrix
+from trainjob.kinds.targets.vectors import MIN_TEXTS_OF_CLASS, VECTORS, Vectors, rows_with_texts, vector_matrix
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from trainjob.kinds.targets.same_class_objective import SameClassObjective
     from trainjob.kinds.text_embedder.spec import TextEmbedder
 
-TOGETHER = 2
-"""The fewest texts of a class that a batch is to have, if it has one."""
 MIN_BATCH_SIZE = 4
 """Rows of the smallest batch that has two texts of a class, and others."""
 UNFIT = "have no two different texts of one class beside a text of another, among which each text is to find its class"
@@ -125,7 +122,7 @@ class SameClass(Vectors):
 
     @property
     def least_together(self) -> int:
-        return TOGETHER
+        return MIN_TEXTS_OF_CLASS
 
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
         return json.dumps(self.names).encode() + (b"" if labels is None else labels.tobytes())

@@ -17,9 +17,8 @@ from trainjob.data.batches.groups import in_groups
 from trainjob.evaluation.ranks import ranks_in_classes
 from trainjob.evaluation.scores.retrieval import SameClassScores, same_class_scores
 from trainjob.kinds.targets.all_ranks import of_all_ranks
-from trainjob.kinds.targets.matching_text import vectors_table
-from trainjob.kinds.targets.same_class import TOGETHER
 from trainjob.kinds.targets.vector_tally import VectorTally
+from trainjob.kinds.targets.vectors import MIN_TEXTS_OF_CLASS, vectors_table
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch
@@ -34,7 +33,7 @@ class SameClassTally(VectorTally):
         vectors, labels = vectors[order], labels[order]
         classes, texts = labels.numpy().T
         random = np.random.default_rng(0)
-        shuffled, _ = in_groups(random.permutation(len(labels)), classes, TOGETHER, random)
+        shuffled, _ = in_groups(random.permutation(len(labels)), classes, MIN_TEXTS_OF_CLASS, random)
         blocks = (shuffled[start : start + self._batch_size] for start in range(0, len(labels), self._batch_size))
         losses = [contrastive_losses(vectors[rows], labels[rows], self._scale) for rows in blocks]
         found = vectors.numpy()

@@ -11,11 +11,11 @@ from trainjob.evaluation.scores.several_numbers import SeveralNumbersScores, sev
 from trainjob.evaluation.several_number_estimates import named_columns
 from trainjob.kinds.regressor import RegressionLoss
 from trainjob.kinds.targets.number_objective import loss_of
-from trainjob.kinds.targets.several_numbers import SeveralNumbers
 from trainjob.models.objective import Gather, of_members
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch
+    from trainjob.kinds.targets.several_numbers import SeveralNumbers
 
 
 class SeveralNumbersTally:
@@ -51,7 +51,7 @@ class SeveralNumbersObjective:
 
     unit: None = None
 
-    def __init__(self, loss: RegressionLoss, target: SeveralNumbers) -> None:
+    def __init__(self, loss: RegressionLoss, target: "SeveralNumbers") -> None:
         self.target, self._loss = target, loss_of(loss)
         self._mean, self._std = torch.from_numpy(target.mean), torch.from_numpy(target.std)
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from trainjob.evaluation.scores.similarity import AIM, similarity_scores
 from trainjob.kinds.targets.number_objective import NumberTally
-from trainjob.kinds.targets.scored_texts import ScoredTexts
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch
+    from trainjob.kinds.targets.scored_texts import ScoredTexts
 
 
 class SimilarityObjective:
@@ -22,7 +22,7 @@ class SimilarityObjective:
 
     unit: None = None
 
-    def __init__(self, target: ScoredTexts) -> None:
+    def __init__(self, target: "ScoredTexts") -> None:
         self._target = target
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from trainjob.data.arrays import as_arrow
 from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import RowError, listed
@@ -16,6 +17,11 @@ from trainjob.kinds.targets.vector_reply import Vector
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+VECTORS = ("first", "second", "negative")
+"""Columns with the vectors of scored rows."""
+MIN_TEXTS_OF_CLASS = 2
+"""The fewest texts of a class that a batch is to have, if it has one."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,12 @@ def rows_with_texts(rows: Rows, groups: Sequence[Sequence[str]], on_bad: OnBadRo
             on_bad(RowError(f"{location}: {kind}: fill it in or drop the row", location, kind))
     kept = np.flatnonzero(usable)
     return rows.take(kept), [[column[index] for index in kept.tolist()] for column in texts]
+
+
+def vectors_table(rows: np.ndarray, labels: np.ndarray, vectors: np.ndarray) -> pa.Table:
+    """The vectors [n, 1, d] of scored texts, [n, 2, d] of pairs, or [n, 3, d] of triplets."""
+    found = {name: vector_lists(vectors[:, index]) for index, name in enumerate(VECTORS[: vectors.shape[1]])}
+    return pa.table({"row": rows, "label": as_arrow(labels), **found})
 
 
 def vector_lists(vectors: np.ndarray) -> pa.Array:

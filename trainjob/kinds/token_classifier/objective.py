@@ -11,12 +11,12 @@ from torch.nn import functional
 
 from trainjob.data.batches.examples import IGNORED
 from trainjob.evaluation.scores.spans import SpanScores, span_scores
-from trainjob.kinds.token_classifier.target import SpanTarget
 from trainjob.models.objective import Gather
 from trainjob.schema.spans import written
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch
+    from trainjob.kinds.token_classifier.target import SpanTarget
 
 
 class SpanTally:
@@ -51,7 +51,7 @@ class SpanObjective:
 
     unit = "tokens"
 
-    def __init__(self, target: SpanTarget) -> None:
+    def __init__(self, target: "SpanTarget") -> None:
         self.target = target
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
