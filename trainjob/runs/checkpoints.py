@@ -125,6 +125,14 @@ class SavedCheckpoints:
         return manifest.metrics[self.spec.metric]
 
 
+class TensorType(NamedTuple):
+    """The type of a whole tensor."""
+
+    dtype: str
+    """The name in safetensors' format."""
+    shape: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class TensorRows:
     """Consecutive rows of a tensor. A scalar has one row."""
@@ -216,9 +224,12 @@ class CheckpointTensors:
         """The names of the tensors that start with `prefix`."""
         return [name for name in self._index if name.startswith(prefix)]
 
-    def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape of the whole tensor, or None if there is no such tensor."""
-        return tuple(self._index[name][0][1].shape) if name in self._index else None
+    def type(self, name: str) -> TensorType | None:
+        """The type of a tensor, or None if there is no such tensor."""
+        if name not in self._index:
+            return None
+        _, first = self._index[name][0]
+        return TensorType(first.dtype, tuple(first.shape))
 
     def read(self, rows: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, memoryview]]:
         """Reads rows, given as (tensor, first row, end row).

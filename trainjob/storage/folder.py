@@ -181,6 +181,17 @@ class Folder:
             )
 
     @_patient
+    def flush(self, name: str) -> None:
+        """Waits until all files of the local tree `name` are on the disk, where a crash of the machine cannot damage
+        them. Object stores do so by themselves."""
+        filesystem, path = self._open(name)
+        if isinstance(filesystem, fs.LocalFileSystem):
+            with storage_errors(self._uri(name)):
+                for file in filter(Path.is_file, Path(path).rglob("*")):
+                    with file.open("rb") as opened:
+                        os.fsync(opened.fileno())
+
+    @_patient
     def download(self, name: str, local: Path) -> None:
         """Copies the file or tree `name` to `local`."""
         filesystem, path = self._open(name)

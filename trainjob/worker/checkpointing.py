@@ -98,12 +98,13 @@ class CheckpointStore(SavedCheckpoints):
             with storage_errors(str(local)):
                 write(local)
             self._folder.upload(local, name)
+            self._folder.flush(name)  # the manifest must not outlive the files in a crash of the machine
             parts = gather_on_rank_0(digests_of(local), self._group)
         if parts is not None:
             files = {file: digest for part in parts for file, digest in part.items()}
             manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=files)
             (self / name).write(MANIFEST, manifest.model_dump_json(indent=1).encode())
-            self._delete_surplus(name)
+            self.delete_surplus(name)
         return name
 
     def latest(self) -> str | None:
@@ -129,8 +130,8 @@ class CheckpointStore(SavedCheckpoints):
         files_of_this_rank = sorted(manifest.files)[rank() :: world_size()]
         return first_changed(self / name, {file: manifest.files[file] for file in files_of_this_rank}) is None
 
-    def _delete_surplus(self, latest: str) -> None:
-        """Deletes the checkpoints before `latest` that are not among the best `keep`.
+    def delete_surplus(self, latest: str) -> None:
+        """Deletes the checkpoints before `latest` that are not among the best `keep`. Only rank 0 may call this.
 
         Later ones stay: another attempt wrote them, or they are incomplete and will be replaced."""
         kept = {name for name, _ in self.ranked()[: self.spec.keep]}

@@ -277,6 +277,8 @@ class Trainer:
     def resume(self, name: str) -> None:
         """Continues from a checkpoint as if training had never been interrupted."""
         self.state, self._random_states = self.checkpointer.restore(name)
+        if rank() == 0:
+            self.store.delete_surplus(name)  # an attempt that ended just before has left them
 
     def _restore_random_states(self) -> None:
         if self._random_states is not None:

@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor, Replicate
 from torch.optim import Optimizer
 
 from trainjob.models import Trainable
-from trainjob.runs.checkpoints import WEIGHT, CheckpointTensors, TensorRows
+from trainjob.runs.checkpoints import WEIGHT, CheckpointTensors, TensorRows, TensorType
 
 OPTIMIZER = "optimizer."
 """Prefix of the names of the optimizer's tensors."""
@@ -24,12 +24,15 @@ _DTYPES = {
     torch.int64: "I64",
     torch.float32: "F32",
     torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
     torch.float16: "F16",
     torch.bfloat16: "BF16",
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
 """Names in safetensors' format."""
+_DTYPES_BY_NAME = {name: dtype for dtype, name in _DTYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -140,18 +143,21 @@ def load_optimizer(optimizer: Optimizer, module: Trainable[Any], saved: Checkpoi
     tensors: dict[str, Tensor] = {}
     for full in saved.names(OPTIMIZER):
         key, _, name = full.removeprefix(OPTIMIZER).partition(".")
-        parameter, shape = parameters[name], saved.shape(full)
-        assert shape is not None
-        like = shape == tuple(parameter.shape)
-        tensors[full] = torch.empty_like(parameter) if like else torch.empty(shape, device=parameter.device)
+        parameter, found = parameters[name], saved.type(full)
+        assert found is not None
+        dtype = _DTYPES_BY_NAME[found.dtype]
+        if found.shape == tuple(parameter.shape):  # sharded like the parameter
+            tensors[full] = torch.empty_like(parameter, dtype=dtype)
+        else:
+            tensors[full] = torch.empty(found.shape, dtype=dtype, device=parameter.device)
         optimizer.state[parameter][key] = tensors[full]
     _fill(tensors, saved)
 
 
 def _fill(tensors: Mapping[str, Tensor], saved: CheckpointTensors) -> None:
-    missing = [name for name, tensor in tensors.items() if saved.shape(name) != tuple(tensor.shape)]
-    if missing:
-        raise RuntimeError(f"the checkpoint belongs to another model: {missing}")
+    others = [name for name, tensor in tensors.items() if saved.type(name) != _type(tensor)]
+    if others:
+        raise RuntimeError(f"the checkpoint belongs to another model: {others}")
     local = {name: local_rows(name, tensor) for name, tensor in tensors.items()}
     for name, start, data in saved.read((name, rows.start, rows.start + rows.count) for name, rows in local.items()):
         rows = local[name]
@@ -161,3 +167,7 @@ def _fill(tensors: Mapping[str, Tensor], saved: CheckpointTensors) -> None:
             rows.local[start - rows.start :][: len(values)].copy_(values)
         else:
             rows.local.copy_(values[0])
+
+
+def _type(tensor: Tensor) -> TensorType:
+    return TensorType(_DTYPES[tensor.dtype], tuple(tensor.shape))

@@ -64,12 +64,12 @@ def test_the_model_is_exported_as_one_file(tmp_path: Path, monkeypatch: pytest.M
         np.testing.assert_array_equal(tensor, TENSORS[f"model.{name}"])
 
 
-def test_names_and_shapes_are_told(tmp_path: Path):
+def test_names_and_types_are_told(tmp_path: Path):
     written = write(tmp_path, 2)
     assert written.names("optimizer.") == ["optimizer.exp_avg.matrix"]
-    assert written.shape("model.matrix") == (7, 5)
-    assert written.shape("model.single") == ()
-    assert written.shape("model.other") is None
+    assert written.type("model.matrix") == ("F32", (7, 5))
+    assert written.type("model.single") == ("F32", ())
+    assert written.type("model.other") is None
 
 
 def test_a_file_that_is_cut_off_is_told(tmp_path: Path):

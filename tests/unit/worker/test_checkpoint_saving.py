@@ -13,9 +13,11 @@ import pytest
 from torch import distributed
 
 from ranks import run_on
+from through_checkpoint import carry
 from trainers import Setup, image_setup, train
 from trainjob.api import Checkpoints
 from trainjob.evaluation import Scores
+from trainjob.models import build
 from trainjob.storage import Folder
 from trainjob.worker import checkpointing
 from trainjob.worker.checkpointing import Checkpointer, CheckpointStore, TrainingState
@@ -133,6 +135,13 @@ def test_a_rank_that_dies_while_it_saves_costs_that_checkpoint_alone(tmp_path: P
     assert resumed[0].resumed == "epoch-0001-step-00000005"
     for name, weights in whole[0].weights.items():
         np.testing.assert_array_equal(resumed[0].weights[name], weights)
+
+
+def test_weights_of_another_type_are_not_read_as_others(tmp_path: Path):
+    setup = image_setup(tmp_path)
+    saved, other = (build(setup.spec.model, setup.preprocessor) for _ in range(2))
+    with pytest.raises(RuntimeError, match="the checkpoint belongs to another model: "):
+        carry(saved.bfloat16(), other, tmp_path)
 
 
 def test_a_checkpoint_of_an_earlier_version_is_refused_in_words(tmp_path: Path):

@@ -1,6 +1,7 @@
 """A checkpoint counts only when it is whole."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -197,6 +198,19 @@ def test_the_best_is_the_best_that_is_whole(tmp_path: Path, damage: Callable[[Pa
     name, manifest = store.best()
     assert (name, manifest.step) == (names[2], 30)
     assert [store.is_intact(one) for one in names] == [True, False, True]
+
+
+def test_files_are_on_the_disk_before_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A crash of the machine would leave a manifest of files that are cut off."""
+    flushed, fsync = list[str](), os.fsync
+
+    def watched(descriptor: int) -> None:
+        flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    _save(_store(tmp_path), 1, 10, 0.5)
+    assert [name.partition(f".{os.getpid()}")[0] for name in flushed] == ["weights", f".{MANIFEST}"]
 
 
 def test_there_may_be_no_best(tmp_path: Path):

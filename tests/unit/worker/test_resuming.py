@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import torch
 from nightly import at_night
 from ranks import run_on
 from trainers import CNN, Setup, Trained, image_setup, resnet_setup, text_setup, train, without_times
+from trainjob.api import Checkpoints
 
 CHANGES = {
     "training": {
@@ -94,6 +96,17 @@ def test_training_may_be_cut_off_again_and_again(tmp_path: Path, unbroken: Unbro
     names = [run_on(2, train, again, stop_after)[0].resumed for stop_after in (4, 1, 9)]
     assert names == [None, "epoch-0000-step-00000002", "epoch-0000-step-00000002"]
     assert_same_end(run_on(2, train, again), whole, "epoch-0001-step-00000004")
+
+
+def test_surplus_checkpoints_of_an_attempt_that_could_not_delete_them_are_deleted(tmp_path: Path):
+    keeps_all = image_setup(tmp_path / "run", training={"epochs": 3}, checkpoints={"keep": 9})
+    run_on(2, train, keeps_all)
+    (best, _), *_ = keeps_all.store.ranked()
+    names = keeps_all.store.names()
+    assert len(names) == 3
+    keeps_one = replace(keeps_all, spec=keeps_all.spec.model_copy(update={"checkpoints": Checkpoints(keep=1)}))
+    run_on(2, train, keeps_one)
+    assert keeps_one.store.names() == [name for name in names if name in (best, names[-1])]
 
 
 def test_what_a_replaced_attempt_left_in_a_checkpoint_is_passed_over(tmp_path: Path, unbroken: Unbroken):
