@@ -124,7 +124,7 @@ def main() -> None:
             told = ", ".join(f"{name} {value:,.2f}" for name, value in found.items())
             share = 100 * found["save blocks s"] / MINUTE
             print(
-                f"sharding {placement}, rank {rank}: {told}; a save each minute {share:.2f} % of the time", flush=True
+                f"sharding {placement}, rank {rank}: {told}; a save each minute {share:.2f}% of the time", flush=True
             )
 
 

@@ -31,7 +31,7 @@ SERVES_LABEL = f"{GROUP}/serves"
 """On the pods of a RayService: its name."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
-LONGEST_RAY_JOB = 47
+MAX_RAY_JOB_CHARACTERS = 47
 _DIGEST = 8
 
 
@@ -40,10 +40,10 @@ def ray_job_name(name: str) -> str:
 
     Other names are cut and get a digest of the whole name, so that they stay unique.
     """
-    if len(name) <= LONGEST_RAY_JOB and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
+    if len(name) <= MAX_RAY_JOB_CHARACTERS and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
-    readable = re.sub(r"[^a-z0-9]+", "-", name)[: LONGEST_RAY_JOB - _DIGEST - len("tj--")].strip("-")
+    readable = re.sub(r"[^a-z0-9]+", "-", name)[: MAX_RAY_JOB_CHARACTERS - _DIGEST - len("tj--")].strip("-")
     return f"tj-{readable}-{digest}"
 
 

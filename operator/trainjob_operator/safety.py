@@ -63,7 +63,7 @@ def _reserved_key_problems(job: TrainJob, kuberay_labels: Mapping[str, str]) -> 
                 yield f"{path}: {key} is reserved for KubeRay and the operator"
     if kuberay_labels and kuberay_labels.items() <= (metadata.labels | pods.labels).items():
         labels = ", ".join(f"{key}: {value}" for key, value in kuberay_labels.items())
-        yield f"metadata.labels, spec.pods.labels: {labels} are KubeRay's own, which other jobs let in"
+        yield f"metadata.labels, spec.pods.labels: {labels} mark KubeRay's own pods, which may connect to all jobs"
 
 
 def _pool_problems(job: TrainJob, pool: NodePool, settings: Settings) -> Iterator[str]:

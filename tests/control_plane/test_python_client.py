@@ -46,7 +46,7 @@ def test_jobs_are_submitted_and_followed(jobs: Jobs, client: trainjob.Client, tm
     jobs.report("trainjobs", "tags", {"phase": "Running", "reason": "Training", "training": training})
     assert repr(job.refresh()) == f"<Job tags in {jobs.namespace}: Running, Training>"
     html = job._repr_html_()
-    assert '<progress max="100" value="31.4"></progress> 31 %' in html
+    assert '<progress max="100" value="31.4"></progress> 31%' in html
     assert "validation_&lt;f1&gt; 0.75" in html
     jobs.report("trainjobs", "tags", {"phase": "Succeeded", "reason": "Succeeded"})
     seen: list[Any] = []

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.jobs import Jobs
-from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MAX_ENTRIES
+from trainjob.api.training_status import MAX_ENTRIES, MAX_KEY_CHARACTERS, MAX_TEXT_CHARACTERS
 from trainjob.crd.definition import UNSEEN
 
 
@@ -19,9 +19,12 @@ def metrics(count: int) -> dict[str, float]:
         ({"failure": {}}, "status.training.failure.exception: Required value"),
         ({"metrics": metrics(60_000)}, "status.training.metrics: Too many"),
         ({"evaluation": metrics(MAX_ENTRIES + 1)}, "status.training.evaluation: Too many"),
-        ({"metrics": {"m" * (LONGEST_KEY + 1): 0.5}}, "status.training.metrics: Invalid value.*keys longer than"),
+        (
+            {"metrics": {"m" * (MAX_KEY_CHARACTERS + 1): 0.5}},
+            "status.training.metrics: Invalid value.*keys longer than",
+        ),
         ({"tuning": {"best": {"parameters": {"p" * 100_000: "1"}}}}, "status.training.tuning.best.parameters: Invalid"),
-        ({"message": "m" * (LONGEST_TEXT + 1)}, "status.training.message: Too long"),
+        ({"message": "m" * (MAX_TEXT_CHARACTERS + 1)}, "status.training.message: Too long"),
         ({"latestCheckpoint": {"uri": "u" * 1_000_000}}, "status.training.latestCheckpoint.uri: Too long"),
     ],
     ids=[
@@ -45,8 +48,8 @@ def test_what_is_written_at_most_is_taken(jobs: Jobs):
     jobs.create()
     training = {
         "metrics": metrics(MAX_ENTRIES),
-        "evaluation": {"\N{ROCKET}" * LONGEST_KEY: 1.5},
-        "message": "m" * LONGEST_TEXT,
+        "evaluation": {"\N{ROCKET}" * MAX_KEY_CHARACTERS: 1.5},
+        "message": "m" * MAX_TEXT_CHARACTERS,
         "failure": {"exception": "ValueError"},
     }
     jobs.report("trainjob", "job", {"training": training})

@@ -25,7 +25,7 @@ def test_the_notebook_trains_and_shows_its_progress(tmp_path: Path):
     shown = [output.data["text/html"] for output in outputs(notebook, "run = ") if output.output_type == "display_data"]
     [last] = shown  # replaced in place
     assert last.startswith("<b>digits</b> on this machine<br>Finished<br>")
-    assert '<progress max="100" value="100"></progress> 100 %' in last
+    assert '<progress max="100" value="100"></progress> 100%' in last
     assert "test_accuracy 0.9" in last
     [table] = outputs(notebook, "metrics = ")
     assert table.data["text/plain"].count("\n") >= 10

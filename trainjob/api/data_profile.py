@@ -158,4 +158,4 @@ def _count_and_share(count: int, total: int) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"
+    return f"{100 * share:.0f}%" if share >= 0.095 else f"{100 * share:.2g}%"

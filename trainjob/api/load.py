@@ -28,9 +28,9 @@ from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.api.names import KIND
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
-from trainjob.api.wording import model_at, nested_model, problems_of, show
+from trainjob.api.wording import model_at, problems_of, show
 from trainjob.kinds import KINDS
-from trainjob.schema.base import StrictModel, fields_of
+from trainjob.schema.base import StrictModel, fields_of, nested_model
 from trainjob.schema.uris import PATH
 
 MAX_BYTES = 3 * 2**20

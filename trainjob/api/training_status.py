@@ -8,10 +8,10 @@ from trainjob.api.numbers import ReportedNumber
 from trainjob.schema.base import StrictModel
 
 Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
-LONGEST_TEXT = 4096
+MAX_TEXT_CHARACTERS = 4096
 MAX_ENTRIES = 100
 """Maximum items of a map or list. Longer ones are truncated before writing; the API server would reject them."""
-LONGEST_KEY = 253
+MAX_KEY_CHARACTERS = 253
 """Maximum length of a map's key: the name of a metric or the path of a field."""
 
 Stage = Literal["Preparing", "Starting", "Training", "Evaluating", "Finished"]

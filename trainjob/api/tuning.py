@@ -14,10 +14,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from trainjob.api.training import Training
-from trainjob.api.wording import nested_model
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.kinds.model import Model
-from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, fields_of
+from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, fields_of, nested_model
 from trainjob.schema.expressions import Expression, escaped, given, value
 from trainjob.schema.fields import UniqueList
 from trainjob.schema.rules import FieldRule, RuledModel

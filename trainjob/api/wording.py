@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, get_args, get_origin
+from typing import Any, get_origin
 
 from pydantic_core import ErrorDetails
 
@@ -15,7 +15,7 @@ from trainjob.api.missing_tasks import instead_of
 from trainjob.api.notify import SECRET_KEY
 from trainjob.api.tracking import ENTRY_POINT, ONE_LINE, WANDB_PROJECT
 from trainjob.redaction import without_secrets
-from trainjob.schema.base import StrictModel, fields_of
+from trainjob.schema.base import StrictModel, fields_of, nested_model
 from trainjob.schema.fields import LAYER_NAME
 from trainjob.schema.uris import ARCHIVE_URI, DATA_URI, ENDPOINT, FOLDER_URI, GIT_URL, MODEL, PLAIN_ENDPOINT
 
@@ -138,13 +138,6 @@ def show(value: Any) -> str:
         return str(value).lower()
     text = repr(without_secrets(value) if isinstance(value, str) else value)
     return text if len(text) <= 60 else f"{text[:50]}… ({len(str(value))} characters)"
-
-
-def nested_model(annotation: Any) -> type[StrictModel] | None:
-    """The model in a field of this type, if any: Model, Model | None, list[Model]."""
-    if isinstance(annotation, type) and issubclass(annotation, StrictModel):
-        return annotation
-    return next((model for arg in get_args(annotation) if (model := nested_model(arg))), None)
 
 
 def model_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:

@@ -184,9 +184,9 @@ def _show_notice(message: Warning | str, category: type[Warning], *location: Any
             return
         _noticed.add(str(message))
     if issubclass(category, Alarm):
-        say(f"warning: {message}", error=True, colour=typer.colors.RED)
+        say(f"warning: {message}", error=True, color=typer.colors.RED)
     elif issubclass(category, Notice):
-        say(f"note: {message}", error=True, colour=typer.colors.YELLOW)
+        say(f"note: {message}", error=True, color=typer.colors.YELLOW)
     else:
         _show_warning(message, category, *location)
 
@@ -210,7 +210,7 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        say(str(error), error=True, colour=typer.colors.RED)
+        say(str(error), error=True, color=typer.colors.RED)
         code = error.exit_code
     except KeyboardInterrupt:  # before or after typer's part
         code = interrupts.exit_code()
@@ -225,5 +225,5 @@ def main() -> None:
     if unwritten is not None:
         code = 1
         if unwritten.errno != errno.EPIPE:  # the reader, such as `head`, has enough
-            say(f"the output cannot be written: {unwritten.strerror}", error=True, colour=typer.colors.RED)
+            say(f"the output cannot be written: {unwritten.strerror}", error=True, color=typer.colors.RED)
     sys.exit(code)

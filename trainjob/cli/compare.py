@@ -28,7 +28,7 @@ def compare(
 ) -> None:
     """Show what differs between runs, and which is better.
 
-    A run is called better or worse where it was scored on the same rows as the first one, and the 95 % interval of the
+    A run is called better or worse where it was scored on the same rows as the first one, and the 95% interval of the
     difference lies on one side of 0.
     """
     from trainjob.report.compare import compare as read

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainjob.doctor.findings import Finding
 
 _MARKS = {"ok": "✓", "wrong": "✗", "unknown": "\N{EN DASH}"}
-_COLOURS = {"ok": typer.colors.GREEN, "wrong": typer.colors.RED, "unknown": None}
+_COLORS = {"ok": typer.colors.GREEN, "wrong": typer.colors.RED, "unknown": None}
 _INDENT = "    "
 _MIN_WIDTH = 40
 
@@ -64,7 +64,7 @@ def doctor(
         found.append(finding)
         if output is None:
             first, *more = finding_lines(finding, width)
-            typer.echo(typer.style(first[0], fg=_COLOURS[finding.state]) + printable(first[1:]))
+            typer.echo(typer.style(first[0], fg=_COLORS[finding.state]) + printable(first[1:]))
             for line in more:
                 say(line)
     if output is not None:

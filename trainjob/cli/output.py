@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-WIDEST = 10_000
+MAX_WIDTH = 10_000
 """Width of the output if it is not a terminal, in columns."""
 
 
@@ -30,9 +30,9 @@ def printable_json(text: str) -> str:
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def say(text: str, error: bool = False, colour: str | None = None) -> None:
+def say(text: str, error: bool = False, color: str | None = None) -> None:
     """Prints a line to standard output or, with `error`, to standard error."""
-    typer.secho(printable(text), fg=colour, err=error)
+    typer.secho(printable(text), fg=color, err=error)
 
 
 class OutputError(OSError):
@@ -89,5 +89,5 @@ def console(**options: Any) -> "Console":
 
     found = PrintableConsole(**options)
     if not found.is_terminal and "COLUMNS" not in os.environ:
-        found.width = WIDEST
+        found.width = MAX_WIDTH
     return found

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from trainjob.predictor import Predictor
     from trainjob.storage import Folder
 
-LONGEST_TITLE = 100
-LONGEST_ROW = 300
+MAX_TITLE_CHARACTERS = 100
+MAX_ROW_CHARACTERS = 300
 """Characters of an example of a row in an error."""
 
 
@@ -77,7 +77,7 @@ def _option(preprocessor: "Preprocessor") -> str:
     if "rows" not in example:
         return f"--{preprocessor.input.noun}"
     row = json.dumps(example["rows"][0], ensure_ascii=False)
-    return f"--row {shlex.quote(row)}" if len(row) <= LONGEST_ROW else "--row, with a value for each column,"
+    return f"--row {shlex.quote(row)}" if len(row) <= MAX_ROW_CHARACTERS else "--row, with a value for each column,"
 
 
 def _predicted(
@@ -202,7 +202,7 @@ def _show(inputs: list[str], replies: "Sequence[Reply]", captions: list[str]) ->
 
     out = console()
     for name, reply, caption in zip(inputs, replies, captions, strict=True):
-        table = Table(title=Text(name[:LONGEST_TITLE]), title_justify="left")
+        table = Table(title=Text(name[:MAX_TITLE_CHARACTERS]), title_justify="left")
         for number, heading in enumerate(reply.headings):
             table.add_column(heading, justify="right" if number else "left")
         for cells in reply.lines():

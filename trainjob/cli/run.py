@@ -69,7 +69,7 @@ def run(
             raise
         if error.traceback:
             say(error.traceback.rstrip(), error=True)
-        say(str(error), error=True, colour=typer.colors.RED)
+        say(str(error), error=True, color=typer.colors.RED)
         if log := _log_of(job, error.rank):
             say(f"Its output is in {log}.", error=True)
         say(_how_to_continue(seen), error=True)
@@ -91,7 +91,7 @@ def run(
     say("\n".join(lines))
     for remark in finished.summary.data.remarks if finished.summary.data is not None else []:
         if remark.is_severe:
-            say(remark.text, error=True, colour=typer.colors.RED)
+            say(remark.text, error=True, color=typer.colors.RED)
 
 
 def _log_of(job: "TrainJob", rank: int) -> str | None:

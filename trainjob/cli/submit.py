@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Letters that Kubernetes uses in generated names: no vowels, and no look-alikes."""
 _SUFFIX = 5
-_LONGEST_NAME = 253
+_MAX_NAME_CHARACTERS = 253
 _UPLOADS = ".code"
 """Folder in the job's storage with uploaded code."""
 
@@ -113,7 +113,7 @@ def _check_namespaces(documents: list[dict[str, Any]], namespace: str | None) ->
 
 def _with_suffix(name: str) -> str:
     end = "".join(secrets.choice(_LETTERS) for _ in range(_SUFFIX))
-    return f"{name[: _LONGEST_NAME - _SUFFIX - 1].rstrip('.-')}-{end}"
+    return f"{name[: _MAX_NAME_CHARACTERS - _SUFFIX - 1].rstrip('.-')}-{end}"
 
 
 def _follow(client: "ClusterClient", job: "ClusterJob", options: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trainjob.cli.output import WIDEST, say
+from trainjob.cli.output import MAX_WIDTH, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +20,7 @@ def show_table(console: "Console", headings: Sequence[str], lines: Sequence[Sequ
         table.add_column(Text(heading), justify="left" if number == 0 else "right")
     for line in lines:
         table.add_row(*map(Text, line))
-    if console.measure(table, options=console.options.update_width(WIDEST)).maximum <= console.width:
+    if console.measure(table, options=console.options.update_width(MAX_WIDTH)).maximum <= console.width:
         console.print(table)
         return
     if title:

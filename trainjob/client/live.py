@@ -33,7 +33,7 @@ def progress_html(title: str, messages: Sequence[str], training: TrainingStatus 
     """A title in HTML, and messages and the state of training as plain texts."""
     lines = [title, *map(escape, filter(None, messages))]
     if training is not None and training.percent is not None:
-        lines.append(f'<progress max="100" value="{training.percent:g}"></progress> {done(training.percent)} %')
+        lines.append(f'<progress max="100" value="{training.percent:g}"></progress> {done(training.percent)}%')
     metrics = {} if training is None else training.evaluation or training.metrics
     if metrics:
         lines.append(", ".join(f"{escape(name)} {value:.4g}" for name, value in metrics.items()))

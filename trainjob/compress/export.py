@@ -19,7 +19,7 @@ from trainjob.models.onnx import FILE, LOGITS, OnnxClassifier, OnnxConfig
 
 TOLERANCE = 1e-4
 """The largest difference between the logits of the graph and of the classifier."""
-LARGEST_BYTES = 2**31 - 2**20
+MAX_BYTES = 2**31 - 2**20
 """Protocol Buffers, which ONNX files are, hold 2 GiB."""
 
 Inputs = dict[str, Tensor]
@@ -116,7 +116,7 @@ def _products_of_stacks(graph: Path) -> list[str]:
 
 def _check_size(classifier: TrainableClassifier[Any]) -> None:
     size = sum(parameter.numel() * parameter.element_size() for parameter in classifier.parameters())
-    if size > LARGEST_BYTES:
+    if size > MAX_BYTES:
         raise UserError(f"the model's weights have {size / 2**30:.1f} GiB; an ONNX file can hold at most 2 GiB")
 
 

@@ -10,14 +10,14 @@ from pydantic.fields import FieldInfo
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.api.tuning import DISTRIBUTIONS, Parameter, Parameters
-from trainjob.api.wording import PATTERNS, nested_model
+from trainjob.api.wording import PATTERNS
 from trainjob.crd.definition import trainjob_schema
 from trainjob.crd.kubernetes_types import Schema
 from trainjob.crd.rules import rules_of
 from trainjob.crd.schema import kubernetes_type
 from trainjob.kinds import KINDS
 from trainjob.kinds.facts import WHY_NOT
-from trainjob.schema.base import OneOf, StrictModel, fields_of
+from trainjob.schema.base import OneOf, StrictModel, fields_of, nested_model
 
 _INTRODUCTION = """\
 # TrainJob reference

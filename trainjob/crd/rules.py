@@ -10,13 +10,12 @@ from trainjob.api.storage import Storage
 from trainjob.api.training import Distillation
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.tuning import Parameter
-from trainjob.api.wording import nested_model
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
 from trainjob.crd.spec_rules import CHANGE_RULES, ITEMS, exactly_one
 from trainjob.kinds.causal_lm.spec import CausalLM
 from trainjob.kinds.image_network import ImageNetwork
 from trainjob.kinds.text_network import PooledEncoder, TextNetwork
-from trainjob.schema.base import OneOf, StrictModel
+from trainjob.schema.base import OneOf, StrictModel, nested_model
 from trainjob.schema.rules import RuledModel
 
 _IMMUTABLE_MODELS = [nested_model(info.annotation) for info in IMMUTABLE_FIELDS.values()]

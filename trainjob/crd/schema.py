@@ -8,11 +8,10 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from trainjob.api.cluster import KubernetesType
-from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MAX_ENTRIES
-from trainjob.api.wording import nested_model
+from trainjob.api.training_status import MAX_ENTRIES, MAX_KEY_CHARACTERS, MAX_TEXT_CHARACTERS
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
 from trainjob.crd.rules import rules_of
-from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, fields_of
+from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, fields_of, nested_model
 
 _LIST_KEYS = {
     "Condition": "type",
@@ -87,15 +86,15 @@ def _without_defaults(model: type[StrictModel], nested_schema: Callable[[type[St
 
 
 _SHORT_KEYS = {
-    "rule": f"self.all(key, size(key) <= {LONGEST_KEY})",
-    "message": f"may not have keys longer than {LONGEST_KEY} characters",
+    "rule": f"self.all(key, size(key) <= {MAX_KEY_CHARACTERS})",
+    "message": f"may not have keys longer than {MAX_KEY_CHARACTERS} characters",
 }
 """Structural schemas have no keyword for the keys of a map."""
 
 
 def _limited(value: Schema) -> Schema:
     if value["type"] == "string" and not value.keys() & {"enum", "format"}:
-        return {**value, "maxLength": LONGEST_TEXT}
+        return {**value, "maxLength": MAX_TEXT_CHARACTERS}
     if value["type"] == "array":
         return {**value, "maxItems": MAX_ENTRIES, "items": _limited(value["items"])}
     if "additionalProperties" in value:

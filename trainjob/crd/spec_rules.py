@@ -5,9 +5,8 @@ from pydantic.fields import FieldInfo
 from trainjob.api.notify import Receiver
 from trainjob.api.spec_rules import IMMUTABLE
 from trainjob.api.tracking import Tracker
-from trainjob.api.wording import nested_model
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
-from trainjob.schema.base import OneOf
+from trainjob.schema.base import OneOf, nested_model
 from trainjob.schema.expressions import escaped
 
 ITEMS: dict[str, type[OneOf]] = {"tracking": Tracker, "notify": Receiver}

@@ -154,7 +154,7 @@ def _rows(group: RowGroup, fitted: Fitted, teacher: Predictor) -> Iterator[tuple
     """Yields rows and their labels [n, ...]: -1 for a row without a label."""
     columns = teacher.preprocessor.input.columns
     if group.has_labels:
-        found = labelled(group.parts, fitted, "train", besides=columns)
+        found = labelled(group.parts, fitted, "train", more_columns=columns)
     else:
         found = usable_rows(group.parts, replace(fitted, label=None), fitted.on_bad_row, columns)
     for rows, labels in found:

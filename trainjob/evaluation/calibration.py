@@ -8,7 +8,7 @@ import numpy as np
 BINS = 10
 """The number of bins, which have equal width."""
 Z = 1.96
-"""Deviations on either side that hold 95 % of a normal distribution."""
+"""Deviations on either side that hold 95% of a normal distribution."""
 EDGES = np.arange(BINS + 1) / BINS
 
 
@@ -24,7 +24,7 @@ class Bin:
     accuracy: float
     """Fraction of right predictions; NaN without rows."""
     accuracy_low: float
-    """Lower end of its 95 % interval (Wilson's); NaN without rows."""
+    """Lower end of its 95% interval (Wilson's); NaN without rows."""
     accuracy_high: float
 
 
@@ -43,7 +43,7 @@ class Calibration:
     """Mean over all rows."""
     accuracy: float
     difference_by_chance: float
-    """The largest such difference in 95 % of sets, if each row were right as often as its probability says."""
+    """The largest such difference in 95% of sets, if each row were right as often as its probability says."""
 
     @property
     def bias(self) -> Literal["too high", "too low"] | None:
@@ -82,8 +82,8 @@ def _bin(number: int, rows: int, probabilities: float, right: float) -> Bin:
 
 
 def wilson(right: float, rows: int) -> tuple[float, float]:
-    """The 95 % interval of a fraction of `rows` rows: Wilson's score interval, which also holds for few rows."""
+    """The 95% interval of a fraction of `rows` rows: Wilson's score interval, which also holds for few rows."""
     share, weight = right / rows, Z * Z / rows
-    centre = (share + weight / 2) / (1 + weight)
+    center = (share + weight / 2) / (1 + weight)
     half = Z / (1 + weight) * float(np.sqrt(share * (1 - share) / rows + weight / (4 * rows)))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, center - half), min(1.0, center + half)

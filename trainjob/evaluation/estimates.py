@@ -1,6 +1,6 @@
 """Scores with their intervals, and whether one model is better than another on the same rows, for any kind of answer.
 
-Intervals hold 95 % of SAMPLES bootstrap samples of the rows.
+Intervals hold 95% of SAMPLES bootstrap samples of the rows.
 """
 
 from functools import lru_cache
@@ -20,7 +20,7 @@ UNDEFINED = "not defined: all labels are equal"
 
 
 class Estimate(StrictModel):
-    """A value and its 95 % interval."""
+    """A value and its 95% interval."""
 
     value: float
     """The value on all rows, without resampling."""

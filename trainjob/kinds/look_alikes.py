@@ -4,7 +4,7 @@ import unicodedata
 from collections import defaultdict
 
 _SHOWN = 3
-_LONGEST = 60
+_MAX_CHARACTERS = 60
 
 
 def look_alike_notes(noun: str, rows: dict[str, int]) -> list[str]:
@@ -47,7 +47,7 @@ def _count(rows: int) -> str:
 
 def _quoted(name: str) -> str:
     """A name in the quotes that it does not hold, cut where it is long."""
-    name = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+    name = name if len(name) <= _MAX_CHARACTERS else f"{name[:_MAX_CHARACTERS]}…"
     name = "".join(
         sign if sign == " " or not _is_hidden(sign) else sign.encode("unicode_escape").decode() for sign in name
     )

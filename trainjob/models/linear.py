@@ -14,7 +14,7 @@ from trainjob.models.precomputed import Precomputed, as_matrix, precomputed
 from trainjob.models.tfidf import VOCABULARY, TfidfFeatures
 
 MODEL_TYPE = "trainjob-linear"
-LARGEST = 1e30
+MAX_NUMBER = 1e30
 """Larger numbers, such as infinity, count as this."""
 
 Arrays = Mapping[str, np.ndarray]
@@ -25,7 +25,7 @@ a table with texts, whose terms have the last weights, `idf` [terms]."""
 
 def clipped(table: Any) -> np.ndarray:
     """The columns of `TableInput.plain` without infinity, float64 [n, columns]."""
-    return np.clip(as_matrix(table), -LARGEST, LARGEST)
+    return np.clip(as_matrix(table), -MAX_NUMBER, MAX_NUMBER)
 
 
 def texts_of(table: Any) -> list[str] | None:

@@ -23,8 +23,8 @@ def tally_batches(
 ) -> Tally:
     """Tallies the outputs of a module for some batches; the forward pass is computed in `dtype`.
 
-    Batches that do not count are computed and left out. `on_outputs` gets each of the others, on the device, and its
-    outputs. The module keeps its mode.
+    Dummy batches (see `Batch.is_real`) are computed but not tallied. `on_outputs` is called with each of the others, on
+    the device, and with its outputs. The module stays in its mode, training or evaluation.
     """
     tally, was_training = objective.tally(device), module.training
     module.eval()

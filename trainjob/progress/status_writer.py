@@ -14,7 +14,7 @@ from typing import Any, Literal
 from trainjob.api import TrainJob
 from trainjob.api.numbers import finite
 from trainjob.api.resources import TRAIN_JOBS
-from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MAX_ENTRIES, TrainingStatus
+from trainjob.api.training_status import MAX_ENTRIES, MAX_KEY_CHARACTERS, MAX_TEXT_CHARACTERS, TrainingStatus
 from trainjob.progress.api_server import ApiServer, Operation, RequestRefused
 
 MANAGER = "trainjob-trainer"
@@ -179,7 +179,9 @@ def _plain(value: Any, name: str = "") -> Any:
     match value:
         case dict():
             has_users_names = name in ("metrics", "evaluation")
-            plain = {key[:LONGEST_KEY]: _plain(item, "" if has_users_names else key) for key, item in value.items()}
+            plain = {
+                key[:MAX_KEY_CHARACTERS]: _plain(item, "" if has_users_names else key) for key, item in value.items()
+            }
             return dict(
                 islice(((key, item) for key, item in plain.items() if item not in (None, "", {}, [])), MAX_ENTRIES)
             )
@@ -189,7 +191,7 @@ def _plain(value: Any, name: str = "") -> Any:
             rounded = round(value, _DECIMALS[name]) if name in _DECIMALS else float(f"{value:.6g}")
             return rounded if math.isfinite(value) else None
         case str():
-            text = value[-LONGEST_TEXT:] if name == "traceback" else value[:LONGEST_TEXT]
+            text = value[-MAX_TEXT_CHARACTERS:] if name == "traceback" else value[:MAX_TEXT_CHARACTERS]
             return text.encode(errors="replace").decode()
         case _:
             return value

@@ -114,7 +114,7 @@ def remarks(comparison: Comparison, unit: str) -> list[str]:
     """Sentences that belong under the table. `unit` is that of the errors."""
     drawn = f", drawn at random of {count(comparison.of_rows)}" if comparison.rows < comparison.of_rows else ""
     sentences = [
-        f"On {count(comparison.rows)} {comparison.set_name} rows{drawn}; in brackets 95 % bootstrap intervals. The "
+        f"On {count(comparison.rows)} {comparison.set_name} rows{drawn}; in brackets 95% bootstrap intervals. The "
         f"model is called {RULE}."
     ]
     if errors := [title(name) for name in comparison.model.errors]:

@@ -1,4 +1,4 @@
-"""The charts of a run as SVG, whose colours are CSS variables (`--ink`, `--grid`, `--series-1` …)."""
+"""The charts of a run as SVG, whose colors are CSS variables (`--ink`, `--grid`, `--series-1` …)."""
 
 import io
 import math
@@ -23,7 +23,7 @@ Record = dict[str, Any]
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼"}
 """The marker that matplotlib draws for each series of a chart, and the character that the legend shows for it."""
 MAX_POINTS, MAX_MARKERS = 400, 20
-LARGEST_DRAWN = 1e300
+MAX_DRAWN = 1e300
 """The axes of larger values, or of NaN, cannot be computed."""
 PACE = ("learning_rate", "samples_per_second", "tokens_per_second", "padding")
 NOT_METRICS = {*KEYS, "seconds", REPORTED_EPOCH, *PACE}
@@ -32,8 +32,8 @@ MAX_METRICS = 40
 
 INK, GRID = "#000001", "#000002"
 SERIES = [f"#00000{digit}" for digit in range(3, 3 + len(MARKERS))]
-COLOURS = {INK: "ink-2", GRID: "grid"} | {colour: f"series-{n}" for n, colour in enumerate(SERIES, start=1)}
-"""The CSS variable that takes the place of each colour that matplotlib draws with."""
+COLORS = {INK: "ink-2", GRID: "grid"} | {color: f"series-{n}" for n, color in enumerate(SERIES, start=1)}
+"""The CSS variable that takes the place of each color that matplotlib draws with."""
 
 STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "trainjob", "font.size": 8.5, "text.parse_math": False}
 
@@ -103,7 +103,7 @@ def remarks(metrics: Sequence[str], validated: Sequence[Record]) -> list[str]:
     values = {name: [row[name] for row in validated if _is_number(row.get(name))] for name in shown}
     counts = {name: sum(not _fits(value) for value in some) for name, some in values.items()}
     if gaps := [f"{name} ({count} of {len(values[name])} values)" for name, count in counts.items() if count]:
-        sentences.append(f"Not drawn, since they are NaN, infinite or beyond {LARGEST_DRAWN:g}: {listed(gaps)}.")
+        sentences.append(f"Not drawn, since they are NaN, infinite or beyond {MAX_DRAWN:g}: {listed(gaps)}.")
     return sentences
 
 
@@ -137,22 +137,22 @@ def draw(chart: Chart, epochs: Sequence[Record], best_step: int | None, prefix: 
     """The chart as an `<svg>` element whose ids start with `prefix`; the best checkpoint's step is a dotted line."""
     with rc_context(STYLE):
         figure, axes = small_figure()
-        for colour, marker, series in zip(SERIES, MARKERS, chart.series, strict=False):
-            _plot(axes, series, colour, marker)
+        for color, marker, series in zip(SERIES, MARKERS, chart.series, strict=False):
+            _plot(axes, series, color, marker)
         if (mark := chart.mark if best_step is None else best_step) is not None:
             axes.axvline(mark, color=INK, linewidth=0.9, linestyle=":")
         _style_axes(axes, chart, epochs)
         return inline_svg(figure, prefix)
 
 
-def _plot(axes: Axes, series: Series, colour: str, marker: str) -> None:
+def _plot(axes: Axes, series: Series, color: str, marker: str) -> None:
     """Draws at most MAX_POINTS evenly spaced points and MAX_MARKERS markers."""
     keep = slice(None, None, math.ceil(len(series.x) / MAX_POINTS))
     x, y = series.x[keep], series.y[keep]
     if series.unsmoothed:
-        axes.plot(x, series.unsmoothed[keep], color=colour, alpha=0.25, linewidth=0.7)
+        axes.plot(x, series.unsmoothed[keep], color=color, alpha=0.25, linewidth=0.7)
     marker, every = (marker if series.marked else ""), math.ceil(len(x) / MAX_MARKERS)
-    axes.plot(x, y, color=colour, linewidth=1.4, marker=marker, markersize=3.5, markevery=every)
+    axes.plot(x, y, color=color, linewidth=1.4, marker=marker, markersize=3.5, markevery=every)
 
 
 def small_figure() -> tuple[Figure, Axes]:
@@ -185,7 +185,7 @@ def tick(value: float, _: object) -> str:
 
 
 def inline_svg(figure: Figure, prefix: str) -> str:
-    """The figure as an `<svg>` element whose ids start with `prefix`, its colours as CSS variables."""
+    """The figure as an `<svg>` element whose ids start with `prefix`, its colors as CSS variables."""
     text = io.StringIO()
     with warnings.catch_warnings():
         # The SVG holds text, which the reader's own fonts draw: matplotlib's need not have its characters.
@@ -194,7 +194,7 @@ def inline_svg(figure: Figure, prefix: str) -> str:
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
-    return re.sub("|".join(COLOURS), lambda match: f"var(--{COLOURS[match[0]]})", svg)
+    return re.sub("|".join(COLORS), lambda match: f"var(--{COLORS[match[0]]})", svg)
 
 
 def _is_number(value: object) -> bool:
@@ -202,7 +202,7 @@ def _is_number(value: object) -> bool:
 
 
 def _fits(value: float) -> bool:
-    return abs(value) <= LARGEST_DRAWN
+    return abs(value) <= MAX_DRAWN
 
 
 def series_of(rows: Iterable[Record], name: str, *, marked: bool = True) -> Series:
@@ -227,7 +227,7 @@ def grouped(title: str, series: Sequence[Series], *, from_zero: bool = False) ->
 
 
 def smoothed(series: Series) -> Series:
-    """A centred moving average over a fiftieth of the points, and over fewer at both ends."""
+    """A centered moving average over a fiftieth of the points, and over fewer at both ends."""
     if not series.y:
         return series
     window = np.ones(2 * (len(series.y) // 100) + 1)

@@ -40,7 +40,7 @@ def importance_view(comparison: Comparison) -> ImportanceView | None:
     how = (
         f"How much worse {model.main_name} becomes when the cells of one column are shuffled: the mean of "
         f"{found.repeats} shuffles, on {count(found.rows)} {comparison.set_name} rows{drawn}; in brackets the mean of "
-        "their 95 % bootstrap intervals."
+        "their 95% bootstrap intervals."
     )
     drawn_columns = found.columns[:MAX_COLUMNS_DRAWN]
     matters = any(each.drop.low or each.drop.high for each in drawn_columns)

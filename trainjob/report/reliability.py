@@ -13,7 +13,7 @@ from trainjob.formatting import count, percent
 from trainjob.report.charts import INK, SERIES, STYLE, Drawing, inline_svg, small_figure
 from trainjob.report.held_out import HeldOut
 
-HEADINGS = ("Probability", "Rows", "Mean probability", "Right", "95 % interval")
+HEADINGS = ("Probability", "Rows", "Mean probability", "Right", "95% interval")
 
 
 @dataclass(frozen=True)

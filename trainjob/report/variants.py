@@ -45,7 +45,7 @@ def remark(variants: Variants) -> str:
     """The remark below the table."""
     drawn = f", drawn at random of {count(variants.of_rows)}" if variants.rows < variants.of_rows else ""
     return (
-        f"On {count(variants.rows)} {variants.set_name} rows{drawn}; in brackets 95 % bootstrap intervals. One row at "
+        f"On {count(variants.rows)} {variants.set_name} rows{drawn}; in brackets 95% bootstrap intervals. One row at "
         f"a time on one thread; rows a second in batches of {variants.batch_size} on {variants.threads} threads of "
         f"{variants.cpu or 'a processor'}. Memory: the most that a process has which loads the model and predicts. "
         "Agreement: rows for which it predicts what the original does."
@@ -95,8 +95,8 @@ def variants_picture(variants: Variants) -> tuple[str, str]:
 
 def _draw(axes: Axes, panel: _Panel, models: list[Variant]) -> None:
     values = [panel.value(each) for each in models]
-    colours = [SERIES[min(number, 1)] for number in range(len(models))]  # the original's, and the others'
-    axes.barh(range(len(models)), values, color=colours, height=0.6)
+    colors = [SERIES[min(number, 1)] for number in range(len(models))]  # the original's, and the others'
+    axes.barh(range(len(models)), values, color=colors, height=0.6)
     ends = values
     if panel.interval is not None:
         low, high = zip(*map(panel.interval, models), strict=True)

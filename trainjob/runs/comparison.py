@@ -70,7 +70,7 @@ class ColumnImportance(StrictModel):
     column: str
     """Its name."""
     drop: Estimate
-    """How much worse the main score becomes when the column is shuffled: the mean of the repeats, and of their 95 %
+    """How much worse the main score becomes when the column is shuffled: the mean of the repeats, and of their 95%
     bootstrap intervals."""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
@@ -76,3 +76,10 @@ class OneOf(StrictModel):
                 "one_of", "set exactly one of {allowed}; found {found}", {"allowed": allowed, "found": found}
             )
         return self
+
+
+def nested_model(annotation: Any) -> type[StrictModel] | None:
+    """The model in a field of this type, if any: Model, Model | None, list[Model]."""
+    if isinstance(annotation, type) and issubclass(annotation, StrictModel):
+        return annotation
+    return next((model for arg in get_args(annotation) if (model := nested_model(arg))), None)

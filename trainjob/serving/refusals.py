@@ -12,7 +12,7 @@ from trainjob.errors import RowError, UserError
 
 MAX_PROBLEMS = 10
 """Errors that an answer lists."""
-LONGEST_EXAMPLE = 500
+MAX_EXAMPLE_CHARACTERS = 500
 """Characters of an example of a request in an answer."""
 _OF_STRUCTURE = ("json_invalid", "missing", "extra_forbidden", "model_attributes_type", "structure")
 _TYPES: dict[Any, str] = {
@@ -40,7 +40,9 @@ def of_request(error: RequestValidationError, fields: Sequence[str], example: Ma
     if not any(map(_is_of_structure, problems)):
         return found
     shown = json.dumps(example, ensure_ascii=False)
-    return f"{found}\n" + (f"send, for example, {shown}" if len(shown) <= LONGEST_EXAMPLE else "/docs has an example")
+    return f"{found}\n" + (
+        f"send, for example, {shown}" if len(shown) <= MAX_EXAMPLE_CHARACTERS else "/docs has an example"
+    )
 
 
 def of_row(field: str, index: int, error: UserError) -> str:

@@ -17,7 +17,7 @@ INTERVAL_SECONDS = 5.0
 MAX_PAUSE_SECONDS = 60.0
 FINAL_SECONDS = 15.0
 """How long to try after the run has ended."""
-LONGEST_MESSAGE = 500
+MAX_MESSAGE_CHARACTERS = 500
 
 
 class Followed:
@@ -82,4 +82,4 @@ def _one_line(error: Exception, settings: Settings) -> str:
     for name in settings.secret[1]:
         if secret := os.environ.get(name):
             text = text.replace(secret, "<hidden>")
-    return text[:LONGEST_MESSAGE]
+    return text[:MAX_MESSAGE_CHARACTERS]

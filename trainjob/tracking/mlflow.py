@@ -23,7 +23,7 @@ from trainjob.tracking.tracker import Results, RunFacts
 KEY = "trainjob.key"
 _STATES = {"finished": "FINISHED", "failed": "FAILED", "stopped": "KILLED"}
 _REFUSED = re.compile(r"[^\w\-. :/]", re.ASCII)
-LONGEST_NAME, LONGEST_VALUE, LONGEST_TAG = 250, 6000, 5000
+MAX_NAME_CHARACTERS, MAX_VALUE_CHARACTERS, MAX_TAG_CHARACTERS = 250, 6000, 5000
 BATCH = 500
 """Metrics in one request."""
 
@@ -48,14 +48,18 @@ class MLflowTracker:
         found = self._client.get_run(run_id)
         if found.info.lifecycle_stage == "deleted":
             self._client.restore_run(run_id)
-        parameters = {name_of(path): value[:LONGEST_VALUE] for path, value in run.parameters.items()}
+        parameters = {name_of(path): value[:MAX_VALUE_CHARACTERS] for path, value in run.parameters.items()}
         kept = found.data.params
         new = [Param(name, value) for name, value in parameters.items() if name not in kept]
         changed = {f"changed.{name}": value for name, value in parameters.items() if kept.get(name, value) != value}
         for start in range(0, len(new), 100):  # the most that a server takes at once
             self._client.log_batch(run_id, params=new[start : start + 100])
         self._client.log_batch(
-            run_id, tags=[RunTag(name[:LONGEST_NAME], value[:LONGEST_TAG]) for name, value in (tags | changed).items()]
+            run_id,
+            tags=[
+                RunTag(name[:MAX_NAME_CHARACTERS], value[:MAX_TAG_CHARACTERS])
+                for name, value in (tags | changed).items()
+            ],
         )
         self._client.update_run(run_id, status="RUNNING")
         return run_id, f"{self._settings.uri.rstrip('/')}/#/experiments/{found.info.experiment_id}/runs/{run_id}"
@@ -137,6 +141,6 @@ class MLflowTracker:
 def name_of(name: str) -> str:
     """A name that MLflow accepts: letters, digits and `_-. :/`. A digest distinguishes names that had to be changed."""
     plain = _REFUSED.sub("_", name)
-    if plain == name and len(name) <= LONGEST_NAME:
+    if plain == name and len(name) <= MAX_NAME_CHARACTERS:
         return name
-    return f"{plain[: LONGEST_NAME - 7]}_{hashlib.blake2b(name.encode(), digest_size=3).hexdigest()}"
+    return f"{plain[: MAX_NAME_CHARACTERS - 7]}_{hashlib.blake2b(name.encode(), digest_size=3).hexdigest()}"

@@ -19,7 +19,7 @@ from trainjob.runs.history import History, read_history, reported_values
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
-LARGEST_INT = 2**53
+MAX_EXACT_INT = 2**53
 """The largest integer that every reader of JSON keeps exact."""
 
 Numbers = dict[str, int | float]
@@ -115,7 +115,7 @@ def report_python_scalars() -> None:
 
 def _number(value: object) -> int | float | None:
     scalar = _python_scalar(value)
-    if isinstance(scalar, int) and abs(scalar) <= LARGEST_INT:
+    if isinstance(scalar, int) and abs(scalar) <= MAX_EXACT_INT:
         return int(scalar)
     if not isinstance(scalar, Real | Decimal):
         return None
@@ -128,7 +128,7 @@ def _number(value: object) -> int | float | None:
 def epoch_of(values: Numbers, number: int) -> int | float:
     """The epoch that a report names, or else its number, from 1."""
     epoch = values.get("epoch", number)
-    if not abs(epoch) <= LARGEST_INT:
+    if not abs(epoch) <= MAX_EXACT_INT:
         return number
     return int(epoch) if epoch == int(epoch) else epoch
 

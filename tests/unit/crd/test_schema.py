@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from control_plane.small_documents import MODELS, changed, document
 from control_plane.strategies import trainjobs, values_of
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.api.training_status import LONGEST_TEXT, MAX_ENTRIES
+from trainjob.api.training_status import MAX_ENTRIES, MAX_TEXT_CHARACTERS
 from trainjob.api.tuning import TUNABLE, optional_parts
-from trainjob.api.wording import nested_model
 from trainjob.crd import crd
 from trainjob.crd.definition import trainjob_schema
 from trainjob.crd.generate import ROOT, generated_files
@@ -23,7 +22,7 @@ from trainjob.crd.rules import RULES, rules_of
 from trainjob.crd.schema import spec_schema, status_schema
 from trainjob.crd.spec_rules import ITEMS
 from trainjob.kinds import KINDS
-from trainjob.schema.base import OneOf, StrictModel, fields_of
+from trainjob.schema.base import OneOf, StrictModel, fields_of, nested_model
 from trainjob.schema.rules import RuledModel
 
 SCHEMA = trainjob_schema()
@@ -162,7 +161,7 @@ def test_what_pods_write_has_an_end() -> None:
     assert training["x-kubernetes-map-type"] == "atomic"
     for path, node in nodes(training):
         if node["type"] == "string":
-            assert {"enum", "format"} & node.keys() or node["maxLength"] == LONGEST_TEXT, path
+            assert {"enum", "format"} & node.keys() or node["maxLength"] == MAX_TEXT_CHARACTERS, path
         if node["type"] == "object":
             assert "properties" in node or "x-kubernetes-validations" in node, path
             assert "properties" in node or node["maxProperties"] == MAX_ENTRIES, path

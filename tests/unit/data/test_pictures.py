@@ -129,7 +129,7 @@ def test_grey_images_of_16_bits_are_scaled(kind: str) -> None:
 
 def test_images_of_32_bits_are_refused() -> None:
     deep = Image.fromarray(np.array([[0, 70_000]], np.int32))
-    with pytest.raises(DataError, match=r"it has grey values from 0 to 70,000; only images with up to 16 bits"):
+    with pytest.raises(DataError, match=r"it has gray values from 0 to 70,000; only images with up to 16 bits"):
         opened(file(deep, "TIFF")).decoded(1)
 
 

@@ -60,10 +60,10 @@ def test_repeated_contradictory_and_empty_rows(tmp_path: Path) -> None:
     ((category, text),) = told(fitted)
     assert category is Notice
     for part in (
-        "2 (40 %) of the test rows are among the training rows",
-        "2 (5.9 %) of the training rows equal others with another label",
-        "2 (5.9 %) of the training rows are duplicates",
-        "1 (2.9 %) of the training rows have no text",
+        "2 (40%) of the test rows are among the training rows",
+        "2 (5.9%) of the training rows equal others with another label",
+        "2 (5.9%) of the training rows are duplicates",
+        "1 (2.9%) of the training rows have no text",
     ):
         assert part in text
 
@@ -74,7 +74,7 @@ def test_a_test_set_out_of_the_training_set_is_an_alarm(tmp_path: Path) -> None:
     assert told(fitted) == []
     alarm, *rest = told(fit(text_spec(path, test={"uri": str(path)})))
     assert alarm[0] is Alarm
-    assert "31 (78 %) of the test rows are among the training rows: its scores say nothing about new rows" in alarm[1]
+    assert "31 (78%) of the test rows are among the training rows: its scores say nothing about new rows" in alarm[1]
     assert rest == []
 
 
@@ -84,7 +84,7 @@ def test_classes_of_few_rows_and_texts_that_are_cut(tmp_path: Path) -> None:
     profile = profile_of(spec)
     assert profile.cut_share == pytest.approx(3 / 33)
     assert [remark.text for remark in profile.remarks] == [
-        "about 9.1 % of the training texts are longer than maxLength and are cut",
+        "about 9.1% of the training texts are longer than maxLength and are cut",
         '1 of 3 classes have fewer than 10 training rows; the smallest, "c", has 3',
     ]
 

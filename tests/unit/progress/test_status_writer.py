@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from trainjob.api.training_status import (
-    LONGEST_KEY,
-    LONGEST_TEXT,
     MAX_ENTRIES,
+    MAX_KEY_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
     CheckpointStatus,
     Failure,
     TrainingStatus,
@@ -79,12 +79,12 @@ def test_texts_and_metrics_are_bounded():
     failure = Failure(exception="E", message="m" * 9999, traceback="first" + "t" * 9999 + "last")
     metrics = {f"metric-{number}": 1.0 for number in range(9999)}
     found = as_json(TrainingStatus(message="s" * 9999, failure=failure, metrics=metrics), AT)
-    assert (len(found["message"]), len(found["failure"]["message"])) == (LONGEST_TEXT, LONGEST_TEXT)
-    assert len(found["failure"]["traceback"]) == LONGEST_TEXT
+    assert (len(found["message"]), len(found["failure"]["message"])) == (MAX_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS)
+    assert len(found["failure"]["traceback"]) == MAX_TEXT_CHARACTERS
     assert found["failure"]["traceback"].endswith("last")
     assert found["failure"]["retryable"] is True
     assert len(found["metrics"]) == MAX_ENTRIES
-    assert as_json(TrainingStatus(metrics={"m" * 9999: 0.5}), AT)["metrics"] == {"m" * LONGEST_KEY: 0.5}
+    assert as_json(TrainingStatus(metrics={"m" * 9999: 0.5}), AT)["metrics"] == {"m" * MAX_KEY_CHARACTERS: 0.5}
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_the_section_on_the_data(tmp_path: Path) -> None:
     assert "Dropped 62 rows of train: the label is <b> (a.csv, row 3; a.csv, row 9 and 60 more)." in page.text
     assert "data: train/ and valid/ taken as the train and validation rows." in page.text
     # in the header and in the section
-    alarm = "90 (90 %) of the test rows are among the training rows"
+    alarm = "90 (90%) of the test rows are among the training rows"
     assert page.text.count(alarm) == 2 == sum(a.get("class") == "alarm" for _, a in page.elements)
     assert page.text.index(alarm) < page.text.index("Accuracy, test")
 

@@ -26,7 +26,7 @@ def test_the_bins_and_the_error(run: Folder) -> None:
     predict(run, ["a", "b", "c"], labels, probabilities)
     page = Page(render(run))
     assert page.tables["bins"] == [
-        ["Probability", "Rows", "Mean probability", "Right", "95 % interval"],
+        ["Probability", "Rows", "Mean probability", "Right", "95% interval"],
         ["40% to 50%", "40", "42.0%", "50.0%", "35.2% to 64.8%"],
         ["90% to 100%", "60", "95.0%", "75.0%", "62.8% to 84.2%"],
     ]

@@ -187,7 +187,7 @@ def test_ids_are_unique_and_references_within_the_charts_are_met(text_run: Folde
     assert set(page.attributes("aria-labelledby")) <= set(ids)
 
 
-def test_every_colour_of_the_charts_follows_the_scheme(text_run: Folder) -> None:
+def test_every_color_of_the_charts_follows_the_scheme(text_run: Folder) -> None:
     html = render(text_run)
     charts = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
     used = set(re.findall(r"var\((--[\w-]+)\)", html))

@@ -21,7 +21,7 @@ from trainjob.errors import UserError
 ATTEMPTS = 6
 """Attempts for one question before the whole baseline is given up; known answers are kept."""
 TIMEOUT_SECONDS = 60.0
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.5, 30.0
 AHEAD = 32
 """Rounds of requests for which questions are made ahead."""
 ANSWER_TOKENS = 512
@@ -156,7 +156,7 @@ class Asker:
         pause = FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.0)
         if wanted is not None and wanted.replace(".", "", 1).isdigit():
             pause = max(pause, float(wanted))
-        self._stop.wait(min(pause, LONGEST_PAUSE_SECONDS))
+        self._stop.wait(min(pause, MAX_PAUSE_SECONDS))
 
     def _refused(self, error: Exception) -> UserError:
         return UserError(f"{self.model.endpoint} refuses {self.model.model}: {self._without_secret(error)}")

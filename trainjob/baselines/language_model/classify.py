@@ -15,7 +15,7 @@ from trainjob.baselines.rows import Sampled
 from trainjob.errors import UserError
 from trainjob.storage import Folder
 
-_SHOWN, _LONGEST = 5, 60
+_SHOWN, _MAX_CHARACTERS = 5, 60
 
 
 class Sorter:
@@ -85,7 +85,7 @@ def _left_out(asker: Asker, asked: int, rows: int) -> list[str]:
 def _unknown(texts: Sequence[str]) -> list[str]:
     if not texts:
         return []
-    common = Counter(" ".join(text.split())[:_LONGEST] for text in texts).most_common(_SHOWN)
+    common = Counter(" ".join(text.split())[:_MAX_CHARACTERS] for text in texts).most_common(_SHOWN)
     shown = ", ".join(f'"{text}" ({number:,})' for text, number in common)
     return [f"{len(texts):,} answers name none of the classes and count as wrong, such as {shown}"]
 

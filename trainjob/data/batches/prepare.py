@@ -61,11 +61,11 @@ def prepared(rows: Rows, labels: np.ndarray | None, preprocessor: Preprocessor) 
 
 
 def labelled(
-    parts: Iterable[SourcePart], fitted: Fitted, side: Side | None = None, besides: Sequence[str] = ()
+    parts: Iterable[SourcePart], fitted: Fitted, side: Side | None = None, more_columns: Sequence[str] = ()
 ) -> Iterator[tuple[Rows, np.ndarray | None]]:
-    """The usable raw rows and their labels [n, ...]; with `side`, only those on that side of the split. `besides` are
-    further columns to read."""
-    for sides in _labelled_sides(parts, fitted, (side,), besides):
+    """The usable raw rows and their labels [n, ...]; with `side`, only those on that side of the split. `more_columns`
+    are read besides those of `fitted`."""
+    for sides in _labelled_sides(parts, fitted, (side,), more_columns):
         yield sides[side]
 
 
@@ -73,13 +73,13 @@ def _labelled_sides(
     parts: Iterable[SourcePart],
     fitted: Fitted,
     wanted: Sequence[Side | None],
-    besides: Sequence[str] = (),
+    more_columns: Sequence[str] = (),
     known: np.ndarray | None = None,
 ) -> Iterator[dict[Side | None, tuple[Rows, np.ndarray | None]]]:
     """The usable raw rows on each of these sides of the split, None for all rows, and their labels. `known`, bool [n],
     tells which rows of these parts train, where the first pass has told."""
     preprocessor, first = fitted.preprocessor, 0
-    for rows, labels in usable_rows(parts, fitted, fitted.on_bad_row, besides):
+    for rows, labels in usable_rows(parts, fitted, fitted.on_bad_row, more_columns):
         if fitted.split is None or None in wanted:
             yield dict.fromkeys(wanted, (rows, labels))
             continue

@@ -152,8 +152,8 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
             if name != "train":
                 label = None if name == UNLABELLED else fitted.label
                 copied = replace(fitted.preprocessor, input=copy(fitted.preprocessor.input))  # which caches
-                judge = replace(fitted, label=label, preprocessor=copied)
-                keys[name] = _keys_of_set(parts, judge, spec.training.seed, mapped, bad[name])
+                for_set = replace(fitted, label=label, preprocessor=copied)
+                keys[name] = _keys_of_set(parts, for_set, spec.training.seed, mapped, bad[name])
                 rows[name] = fitted.rows[name] = len(keys[name].hashes)
                 target = fitted.preprocessor.target
                 fitted.contents[name] = digest_of(target, keys[name].labels, keys[name].hashes)
@@ -251,19 +251,19 @@ def check_unchanged(spec: TrainJobSpec, before: Fitted, mapped: Mapper = one_by_
 
 
 def usable_rows(
-    some: Iterable[SourcePart],
+    parts: Iterable[SourcePart],
     fitted: Fitted,
     on_bad: OnBadRow,
-    besides: Sequence[str] = (),
+    more_columns: Sequence[str] = (),
     on_unreadable: OnBadRow | None = None,
 ) -> Iterator[tuple[Rows, np.ndarray | None]]:
     """The usable rows and their labels [n, ...], None where they have none; `on_bad` is called with the error of each
     other row, but a thread that reads ahead calls `on_unreadable`, where it is given, with those of rows that cannot be
-    read. `besides` are further columns to read.
+    read. `more_columns` are read besides those of `fitted`.
 
     If `on_bad` is `refuse`, `Input.check` is left out, because `Input.transform` raises the same errors.
     """
-    for rows in read_all(some, list(dict.fromkeys([*fitted.columns, *besides])), on_unreadable or on_bad):
+    for rows in read_all(parts, list(dict.fromkeys([*fitted.columns, *more_columns])), on_unreadable or on_bad):
         labels = None
         if fitted.label is not None:
             rows, labels = fitted.preprocessor.target.read(rows, fitted.label, on_bad)

@@ -18,7 +18,7 @@ _PLAIN = {"rating": "rating", "number": "number", "datetime": "datetime", "pairw
 """The key of the value of each type of control that answers a whole task with one value."""
 _LISTED = {"choices": "choices", "textarea": "text"}
 """The same for controls that answer with a list."""
-_LONGEST = 60
+_MAX_CHARACTERS = 60
 _OF_A_PART = {"start", "x"}
 """Keys of a value that belongs to a part of a text or an image."""
 
@@ -46,7 +46,7 @@ class Disagreement:
 
 def _shown(answer: Any) -> str:
     text = "nothing" if answer is None else json.dumps(answer, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
 
 
 def as_row(row: dict[str, Any], where: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from trainjob.errors import listed
 
 SAMPLED_ROWS = 20
-LONGEST_NAME, SHOWN_CHARACTERS = 200, 30
+MAX_NAME_CHARACTERS, SHOWN_CHARACTERS = 200, 30
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _YEARS = range(1900, 2101)
 
@@ -36,7 +36,7 @@ def _is_row(names: Sequence[str], *rows: Sequence[str]) -> bool:
     """Whether one of the names is a number above numbers, occurs in its column, or is far too long."""
     columns = [[row[index].strip() for row in rows if index < len(row)] for index in range(len(names))]
     named = [(name.strip(), cells) for name, cells in zip(names, columns, strict=True) if name.strip() and cells]
-    if any(len(name) > LONGEST_NAME for name, _ in named):
+    if any(len(name) > MAX_NAME_CHARACTERS for name, _ in named):
         return True
     numbers = [(name, cells) for name, cells in named if _NUMBER.fullmatch(name)]
     if _are_names(names, [float(name) for name, _ in numbers]):

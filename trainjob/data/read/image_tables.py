@@ -24,7 +24,7 @@ from trainjob.errors import DataError, RowError, notify
 
 IMAGE_BYTES = 2**17
 """The size that images are taken to have before they are read."""
-LONGEST_PATH = 4096
+MAX_PATH_CHARACTERS = 4096
 _BASE64 = ("data:", "/9j/", "iVBORw0KGgo", "R0lGOD")
 """Beginnings of data URLs, and of JPEG, PNG and GIF files in base64."""
 _SCHEMES = ("file", "s3", "gs", "hf")
@@ -143,7 +143,7 @@ def _listed(part: SourcePart, endpoint: str | None, columns: ImageColumns, read:
 
 
 def _location_of(row: RowLocation, path: str | None) -> RowLocation:
-    return row.with_detail(path) if path and len(path) <= LONGEST_PATH else row
+    return row.with_detail(path) if path and len(path) <= MAX_PATH_CHARACTERS else row
 
 
 def _images_of(
@@ -230,7 +230,7 @@ def _file_of(value: Any, table: str, endpoint: str | None, where: RowLocation) -
 def _uri_of(path: str, table: str, where: str) -> str:
     """Where the path of an image leads, from the folder of the table or, if absolute, from the root. It may lead out of
     that folder."""
-    if len(path) > LONGEST_PATH or path.startswith(_BASE64):
+    if len(path) > MAX_PATH_CHARACTERS or path.startswith(_BASE64):
         raise DataError(
             f'{where}: "{path[:20]}…" is not a path: base64 images are not supported; write them to '
             "files, or as bytes to Parquet"

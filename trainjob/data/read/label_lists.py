@@ -27,7 +27,7 @@ Notation = Literal["list", "choices", "separated", "plain"]
 """The notation of labels in a cell: a list, or an object with a 0 or 1 for each; Label Studio's object of choices,
 where a single choice is plain text; labels separated by `|`; or one label."""
 ON, OFF = ("1", "true", "yes"), ("0", "false", "no")
-_LONGEST = 60
+_MAX_CHARACTERS = 60
 _CHOICES = "choices"
 _ZERO = re.compile(r"-?0(\.0*)?([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"(-?[1-9]\d*)\.0*")
@@ -187,6 +187,6 @@ def _flag_error(location: str, column: str, cell: str | None) -> RowError:
     if not text or text.lower() in ("nan", "none", "null"):
         kind = f'the label (column "{column}") is empty'
         return RowError(f"{location}: {kind}: write 0 or 1, or drop the row", location, kind)
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
     kind = f'the label (column "{column}") is neither 0 nor 1'
     return RowError(f'{location}: {kind}: "{shown}"; write 0 or 1', location, kind, f'"{shown}"')

@@ -14,16 +14,16 @@ from trainjob.errors import RowError
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WITH_COMMA = re.compile(r"[+-]?[\d.]*\d+(,\d+)+(\.\d+)?", re.ASCII)
-LARGEST = 1e100
+MAX_NUMBER = 1e100
 """The squares of larger numbers, and their sums, could overflow."""
 _NOT_FINITE = ("nan", "inf", "infinity")
-_LONGEST = 60
+_MAX_CHARACTERS = 60
 _NOT_A_NUMBER = "is not a number"
 
 
 def read_numbers(rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
-    """The rows with a number within ±LARGEST in `column`, and these numbers, float64 [n]. `on_bad` is called for each
-    other row; NaN in a column of numbers is an empty cell."""
+    """The rows with a number within ±MAX_NUMBER in `column`, and these numbers, float64 [n]. `on_bad` is called for
+    each other row; NaN in a column of numbers is an empty cell."""
     rows, found = _read_columns(rows, [column], on_bad)
     return rows, found[:, 0]
 
@@ -57,7 +57,7 @@ def _read_columns(rows: Rows, columns: Sequence[str], on_bad: OnBadRow) -> tuple
         numbers = np.array([float(name) if _NUMBER.fullmatch(name) else math.nan for name in names], np.float64)
         indices = as_numpy(encoded.indices)
         found[:, number] = numbers[indices]
-        is_unusable = ~(np.abs(found[:, number]) <= LARGEST)
+        is_unusable = ~(np.abs(found[:, number]) <= MAX_NUMBER)
         for index in np.flatnonzero(is_unusable & ~is_bad).tolist():
             on_bad(_error(rows, column, index, names[indices[index]]))
         is_bad |= is_unusable
@@ -68,12 +68,12 @@ def _error(rows: Rows, column: str, index: int, text: str) -> RowError:
     location = rows.where(index)
     if not text:
         return empty_label_error(location, column)
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
     if text.lstrip("+-").lower() in _NOT_FINITE or (_NUMBER.fullmatch(text) and math.isinf(float(text))):
         kind = f'the label (column "{column}") is not a finite number'
         return RowError(f'{location}: {kind}: "{shown}"; fill it in or drop the row', location, kind, f'"{shown}"')
     if _NUMBER.fullmatch(text):
-        kind = f'the label (column "{column}") is beyond ±{LARGEST:g}'
+        kind = f'the label (column "{column}") is beyond ±{MAX_NUMBER:g}'
         return RowError(f'{location}: {kind}: "{shown}"; correct it or drop the row', location, kind, f'"{shown}"')
     has_comma = _WITH_COMMA.fullmatch(text) is not None
     advice = "; write it with a decimal point and without separators of thousands" if has_comma else ""

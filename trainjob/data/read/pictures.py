@@ -23,9 +23,9 @@ FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 BACKGROUND = "white"
 CHANNELS, ALPHA, TURNED, FRAMES = 3, 4, 8, 16
 """The bits of an image's marks."""
-_DEEP_GREY_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
-_GREY_MODES = ("1", "L", "LA", *_DEEP_GREY_MODES)
-_COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
+_DEEP_GRAY_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
+_GRAY_MODES = ("1", "L", "LA", *_DEEP_GRAY_MODES)
+_COLOR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -74,8 +74,8 @@ class Picture:
 
     @property
     def channels(self) -> int:
-        """1 for grey, 3 for colour."""
-        return 1 if self.image.mode in _GREY_MODES else 3
+        """1 for gray, 3 for color."""
+        return 1 if self.image.mode in _GRAY_MODES else 3
 
     @property
     def has_alpha(self) -> bool:
@@ -96,12 +96,12 @@ class Picture:
         return self.channels | ALPHA * self.has_alpha | TURNED * (self.turn is not None) | FRAMES * self.has_frames
 
     def decoded(self, channels: int) -> Image.Image:
-        """The image in grey (1) or RGB (3). Raises DataError for one that is damaged."""
+        """The image in gray (1) or RGB (3). Raises DataError for one that is damaged."""
         with _refuse_damaged(self.where):
             return self.in_8_bits().convert("L" if channels == 1 else "RGB")
 
     def resized(self, channels: int, size: tuple[int, int], scaled: bool) -> Image.Image:
-        """The image in grey (1) or RGB (3), resized to this width and height. If `scaled`, a JPEG file is decoded at
+        """The image in gray (1) or RGB (3), resized to this width and height. If `scaled`, a JPEG file is decoded at
         the smallest of its own scales (1, 1/2, 1/4, 1/8) that has them. Raises DataError for one that is damaged."""
         with _refuse_damaged(self.where):
             draft = self.image.draft(self.image.mode, self._turned(size)) if scaled else None
@@ -116,7 +116,7 @@ class Picture:
         """The image upright, without transparency, with at most 8 bits a channel. Reads no pixels if nothing has to
         change. Raises DataError for a damaged image."""
         with _refuse_damaged(self.where):
-            image = self._scaled() if self.image.mode in _DEEP_GREY_MODES else self.image
+            image = self._scaled() if self.image.mode in _DEEP_GRAY_MODES else self.image
             if self.as_shown and self.has_alpha:
                 image = _on_background(image)
             return image if self.turn is None else image.transpose(self.turn)
@@ -127,14 +127,14 @@ class Picture:
         return size[::-1] if swaps else size
 
     def _scaled(self) -> Image.Image:
-        """A grey image of 16 bits in 8, as Pillow has colour images of 16 bits in 8: their high byte."""
+        """A gray image of 16 bits in 8, as Pillow has color images of 16 bits in 8: their high byte."""
         values = np.asarray(self.image)
         low, high = int(values.min()), int(values.max())
         if low < 0 or high >= 2**16:
-            kind = "has grey values beyond 16 bits"
+            kind = "has gray values beyond 16 bits"
             found = f"from {low:,} to {high:,}"
             limit = "only images with up to 16 bits per channel, 0 to 65,535, are supported: scale it"
-            raise RowError(f"{self.where} has grey values {found}; {limit}", self.where, kind, found)
+            raise RowError(f"{self.where} has gray values {found}; {limit}", self.where, kind, found)
         scaled = Image.fromarray((values >> 8).astype(np.uint8))
         transparent = self.image.info.get("transparency")
         if not isinstance(transparent, int):
@@ -205,7 +205,7 @@ def opened(data: bytes | np.ndarray, where: str, as_shown: bool = True) -> Pictu
         raise _damaged_image(where, error) from None
     if image.width * image.height > MAX_PIXELS:
         raise too_large(where)
-    if image.mode not in _GREY_MODES + _COLOUR_MODES:
+    if image.mode not in _GRAY_MODES + _COLOR_MODES:
         kind = f"images of mode {image.mode} are not supported; convert to 8 bits per channel"
         raise RowError(f"{where}: {kind}", where, kind)
     return Picture(image, where, as_shown, image.format != "PNG" or any(mark in data for mark in _MARKS_OF_EXIF))
@@ -229,7 +229,7 @@ def _damaged_image(where: str, error: Exception) -> RowError:
 
 
 def _on_background(image: Image.Image) -> Image.Image:
-    """A transparent image on white, grey where it was grey."""
+    """A transparent image on white, gray where it was gray."""
     background = Image.new("RGBA", image.size, BACKGROUND)
     background.alpha_composite(image.convert("RGBA"))
-    return background.convert("L" if image.mode in _GREY_MODES else "RGB")
+    return background.convert("L" if image.mode in _GRAY_MODES else "RGB")

@@ -15,7 +15,7 @@ from trainjob.evaluation.paired import ClassEstimates, ClassJudge, ClassLead, es
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, Worst, check_finite
 from trainjob.formatting import count, percent, score
 
-LARGEST_MATRIX = 60
+MAX_MATRIX_SIDE = 60
 """With more classes than this, the report shows the most frequent confusions but no matrix."""
 MAX_CLASSES = 100
 """With more classes, tables show those with the lowest F1."""
@@ -179,7 +179,7 @@ class ClassificationScores(Scores):
     def matrix(self) -> list[list[Cell]]:
         """All cells, with a row for each true class and a column for each predicted one. Empty if there are too many
         classes to draw."""
-        if len(self.per_class) > LARGEST_MATRIX:
+        if len(self.per_class) > MAX_MATRIX_SIDE:
             return []
         there = {(cell.true, cell.predicted): cell for cell in self.cells()}
         return [

@@ -14,7 +14,7 @@ from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table,
 from trainjob.evaluation.thresholds import USUAL, best_threshold, precision_recall
 from trainjob.formatting import MISSING, count, percent, score
 
-LARGEST_MATRIX = 40
+MAX_MATRIX_SIDE = 40
 """With more labels than this, the report shows the pairs that occur together most often but no matrix."""
 MAX_LABELS_SHOWN = 100
 """With more labels, tables show those with the lowest F1, and pairs are not counted."""
@@ -204,7 +204,7 @@ class LabelsScores(Scores):
         return sorted(self.per_label, key=lambda each: each.f1)[:MAX_LABELS_SHOWN]
 
     def has_matrix(self) -> bool:
-        return 1 < len(self.per_label) <= LARGEST_MATRIX
+        return 1 < len(self.per_label) <= MAX_MATRIX_SIDE
 
     def pairs(self) -> list[LabelPair]:
         """The pairs of labels that most rows have together."""

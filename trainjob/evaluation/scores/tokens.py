@@ -7,7 +7,7 @@ from trainjob.evaluation.estimates import Lead
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, check_finite
 from trainjob.formatting import count, score
 
-LARGEST_LOSS = 700.0
+MAX_LOSS = 700.0
 """The perplexity of a larger loss overflows to infinity."""
 
 
@@ -55,4 +55,4 @@ def language_scores(loss_sum: float, tokens: int) -> LanguageScores:
     """Raises Diverged if the loss is not finite."""
     check_finite("the loss", loss_sum, WHEN_SCORED)
     loss = loss_sum / max(tokens, 1)
-    return LanguageScores(tokens=tokens, loss=loss, perplexity=math.exp(min(loss, LARGEST_LOSS)))
+    return LanguageScores(tokens=tokens, loss=loss, perplexity=math.exp(min(loss, MAX_LOSS)))

@@ -16,7 +16,7 @@ class DecodedImage(NamedTuple):
     """An image at the size that a network takes."""
 
     pixels: np.ndarray
-    """uint8 [H, W] in grey, or [H, W, 3]."""
+    """uint8 [H, W] in gray, or [H, W, 3]."""
     marks: int
     """`Picture.marks` of its file."""
 
@@ -32,7 +32,7 @@ class ImageDecoder:
     width: int
     height: int
     channels: int | None
-    """1 for grey, 3 for RGB; None for as many as an image has."""
+    """1 for gray, 3 for RGB; None for as many as an image has."""
     check: Callable[[Picture], None]
     """Raises RowError for an image whose shape cannot be used."""
     as_shown: bool = True

@@ -19,7 +19,7 @@ from trainjob.scratch import scratch_folder
 
 PROCESSOR_FILE = "preprocessor_config.json"
 """The file's name in transformers."""
-LONGEST = 32
+MAX_RATIO_OF_SIDES = 32
 """Largest ratio of an image's sides: many processors scale the shorter side to a fixed size."""
 _PROBES = ((640, 480), (480, 640))
 
@@ -79,12 +79,12 @@ class PretrainedImageInput(ImageInput):
 def check_shape(picture: Picture) -> None:
     """Raises RowError for an image that is too narrow."""
     width, height = picture.size
-    if max(width, height) > LONGEST * min(width, height):
+    if max(width, height) > MAX_RATIO_OF_SIDES * min(width, height):
         found = f"{width} x {height} pixels"
-        kind = f"one side is more than {LONGEST} times as long as the other"
+        kind = f"one side is more than {MAX_RATIO_OF_SIDES} times as long as the other"
         raise RowError(
             f"{picture.where} is {found}: when images are resized for a pretrained network, no side may be "
-            f"more than {LONGEST} times as long as the other",
+            f"more than {MAX_RATIO_OF_SIDES} times as long as the other",
             picture.where,
             kind,
             found,
@@ -104,9 +104,9 @@ class Processor:
         if black.ndim != 3 or len(black) != 3:
             raise ValueError(f"it turns images into arrays of shape {list(black.shape)}, not [3, height, width]")
         self.height, self.width = black.shape[1:]
-        centre = (slice(None), self.height // 2, self.width // 2)
-        self.shift = black[centre].astype(np.float64)
-        self.scale = (white[centre].astype(np.float64) - self.shift) / 255
+        center = (slice(None), self.height // 2, self.width // 2)
+        self.shift = black[center].astype(np.float64)
+        self.scale = (white[center].astype(np.float64) - self.shift) / 255
         if not (self.scale > 0).all():
             raise ValueError("it turns white and black images into the same array")
         noise = np.random.default_rng(0).integers(0, 256, (*_PROBES[0][::-1], 3), np.uint8)
