@@ -85,7 +85,8 @@ def test_numbers_are_read_split_by_quantile_and_counted(tmp_path: Path) -> None:
     assert survey.labels is not None
     assert survey.labels[:80].tolist() == [row["y"] for row in rows]
     assert list(bad.mistakes) == ["the label is not a number"]
-    assert bad.mistakes["the label is not a number"].first == [f'{tmp_path}/rows.csv, row 83: "many"']
+    (first,) = bad.mistakes["the label is not a number"].first
+    assert first.text == f'{tmp_path}/rows.csv, row 83: "many"'
     strata = division.target.strata(survey.labels, 82)
     assert set(np.bincount(strata[~division.is_training], minlength=STRATA)) <= {5, 6}
     profile = set_profile(division.keys, None)

@@ -151,7 +151,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
         for name, parts in sets.items():
             if name != "train":
                 label = None if name == UNLABELLED else fitted.label
-                copied = replace(fitted.preprocessor, input=copy(fitted.preprocessor.input))  # which caches
+                copied = replace(fitted.preprocessor, input=copy(fitted.preprocessor.input))  # its caches are not saved
                 for_set = replace(fitted, label=label, preprocessor=copied)
                 keys[name] = _keys_of_set(parts, for_set, spec.training.seed, mapped, bad[name])
                 rows[name] = fitted.rows[name] = len(keys[name].hashes)
