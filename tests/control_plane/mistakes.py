@@ -43,7 +43,15 @@ _ADDRESS: list[Any] = [
     "://x",
     "file://rows",
 ]
-_URI: list[Any] = [*_RELATIVE, *_ADDRESS, "s3://data/rows\n", "/rows\n.csv", "http://", "https://a b/rows.csv"]
+_URI: list[Any] = [
+    *_RELATIVE,
+    *_ADDRESS,
+    "s3://data/rows\n",
+    "/rows\n.csv",
+    "http://",
+    "https://a b/rows.csv",
+    "https://a\vb/rows.csv",
+]
 _LISTS: list[Any] = [
     [],
     "s3://data",
@@ -103,7 +111,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "model.causalLM.lora.alpha": [0, -1, "32"],
     "model.causalLM.lora.dropout": _FRACTION,
     "model.causalLM.lora.targetModules": [[], [""], ["q proj"], ["q_proj"] * 101, "q_proj"],
-    "model.function.name": [..., "", "loop", "train.py:loop:x", "train:", ":loop", "1train:loop", 3],
+    "model.function.name": [..., "", "loop", "train.py:loop:x", "train:", ":loop", "1train:loop", "a:b c", 3],
     "model.function.config": ["x", [], 3],
     **_under("dataset.train", _SOURCE),
     "dataset.train": [{}, {"format": "csv"}, {"uri": "s3://a", "uris": ["s3://b"]}],
@@ -141,7 +149,17 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     **_under("head", {"cpus": _CPUS, "memory": _QUANTITY}),
     "storage": [{}, "s3://runs", {"uri": "s3://runs", "persistentVolumeClaim": "runs"}],
     **_under("storage", {"uri": [*_URI, "https://host/runs"], "persistentVolumeClaim": _NAME, "secretName": _NAME}),
-    "storage.endpoint": ["minio:9000", "", "s3://minio", 3, "http://", "http:///x", "http://a b", "http://minio\n"],
+    "storage.endpoint": [
+        "minio:9000",
+        "",
+        "s3://minio",
+        3,
+        "http://",
+        "http:///x",
+        "http://a b",
+        "http://minio\n",
+        "http://a/\v",
+    ],
     "retries": [-1, 0.5, "3"],
     "tracking": [
         [{}],

@@ -105,7 +105,7 @@ _git = part(
 _code = one_of(uri=st.sampled_from(["s3://code/a.tar.gz", "/mnt/code.tgz"]), git=_git)
 _requirements = st.lists(st.sampled_from(["einops", "numpy >= 2; python_version < '4'"]), max_size=2)
 _function = part(
-    {"name": st.sampled_from(["train:loop", "my.package.train:train_loop", "_a._b:_c1"])},
+    {"name": st.sampled_from(["train:loop", "my.package.train:train_loop", "_a._b:_c1", "my.módulo:tréino_2"])},
     config=st.dictionaries(names, json_values, max_size=3),
 )
 
@@ -232,7 +232,10 @@ def _work(draw: st.DrawFn, model: str) -> Document:
 _head = part(cpus=cpus, memory=memory)
 _storage = merged(
     one_of(uri=folders, persistentVolumeClaim=names),
-    part(endpoint=st.sampled_from(["http://minio:9000", "https://s3.example.com"]), secretName=names),
+    part(
+        endpoint=st.sampled_from(["http://minio:9000", "https://s3.example.com", "http://a\u00a0b/\u2028"]),
+        secretName=names,
+    ),
 )
 
 _trackers = one_of(

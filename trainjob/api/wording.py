@@ -14,6 +14,7 @@ from trainjob.api.document import FieldPath, dotted
 from trainjob.api.missing_tasks import instead_of
 from trainjob.api.notify import SECRET_KEY
 from trainjob.api.tracking import ENTRY_POINT, ONE_LINE, WANDB_PROJECT
+from trainjob.kinds.function.spec import FUNCTION
 from trainjob.redaction import without_secrets
 from trainjob.schema.base import StrictModel, fields_of, nested_model
 from trainjob.schema.fields import LAYER_NAME
@@ -44,7 +45,7 @@ PATTERNS = {
     ENDPOINT: "the address of a server, such as http://minio:9000, without a user",
     SECRET_KEY: "the name of a key of a Secret: letters, digits, '_', '.' and '-'",
     LAYER_NAME: "the name of a layer of the network, such as q_proj: letters, digits, '_' and '.'",
-    r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
+    FUNCTION: "module:function, such as mypackage.train:train_loop",
 }
 """Descriptions of the TrainJob type's regular expressions."""
 

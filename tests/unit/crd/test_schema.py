@@ -112,6 +112,13 @@ def test_values_are_bounded_as_the_type_says() -> None:
     assert at(".spec.model.textClassifier.classWeights.values[]")["exclusiveMinimum"] is True
 
 
+def test_patterns_mean_the_same_for_pydantic_and_an_api_server() -> None:
+    """Of the two, only pydantic's classes of characters are Unicode's."""
+    patterns = {node["pattern"] for _, node in nodes(SCHEMA) if "pattern" in node}
+    assert len(patterns) > 15
+    assert [pattern for pattern in patterns if re.search(r"\\[bBdDsSwW]", pattern)] == []
+
+
 def test_defaults_are_the_shortest_that_say_it() -> None:
     assert at(".spec.training")["default"] == {}
     assert at(".spec.training.optimizer")["default"] == {"adamW": {}}

@@ -8,6 +8,8 @@ from trainjob.kinds.facts import SCRATCH_RATE, ColumnFields, Facts
 from trainjob.kinds.usage import Usage
 from trainjob.schema.base import StrictModel
 
+FUNCTION = r"^[A-Za-z_][\pL\pM\pN_.]*:[A-Za-z_][\pL\pM\pN_]*$"
+
 
 class Function(StrictModel):
     """Your own Ray Train loop, run unmodified on every worker."""
@@ -26,7 +28,7 @@ class Function(StrictModel):
         is_users_loop=True,
     )
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+    name: Annotated[str, Field(pattern=FUNCTION)]
     """`module:function`; the module is beside the YAML or installed."""
     config: dict[str, Any] = {}
     """Passed to the function as its only argument."""
