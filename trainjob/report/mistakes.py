@@ -59,49 +59,50 @@ def mistakes_view(held: HeldOut, folder: Folder) -> MistakesView:
     return MistakesView(
         worst.title,
         worst.summary,
-        [_mistake(row, line, parent) for row, line in zip(rows, worst.lines, strict=True)],
+        [_mistake(row, shown, parent) for row, shown in zip(rows, worst.lines, strict=True)],
         _remarks(rows, parent),
         worst.words,
     )
 
 
-def _remarks(lines: Sequence[dict[str, Any]], parent: str) -> list[str]:
-    if not lines:
+def _remarks(rows: Sequence[dict[str, Any]], parent: str) -> list[str]:
+    if not rows:
         return []
-    what = "probabilities" if "probability" in lines[0] else "predictions"
+    what = "probabilities" if "probability" in rows[0] else "predictions"
     sentences = [f"All rows with their {what} are in {PREDICTIONS}/{MODEL}.parquet."]
     if parent:
         sentences.append(f"The files are in {parent}.")
-    if "file" not in lines[0]:
+    if "file" not in rows[0]:
         sentences.append("That file does not say where its rows come from.")
     return sentences
 
 
-def _mistake(line: dict[str, Any], worst: tuple[str, str, str], parent: str) -> Mistake:
-    predicted, remark, label = worst
+def _mistake(row: dict[str, Any], shown: tuple[str, str, str], parent: str) -> Mistake:
+    """The mistake in a row of the predictions, with prediction, remark and label as they are shown."""
+    predicted, remark, label = shown
     texts = [
-        _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line[name])
+        _CONTROL.sub("\N{REPLACEMENT CHARACTER}", row[name])
         for name in ("text", "text_pair", "text_negative")
-        if line.get(name) is not None
+        if row.get(name) is not None
     ]
     is_cut = any(len(text) > SHOWN_CHARACTERS for text in texts)
-    thumbnail = line.get("thumbnail")
+    thumbnail = row.get("thumbnail")
     return Mistake(
         predicted=predicted,
         remark=remark,
         label=label,
-        source=_source(line, parent),
+        source=_source(row, parent),
         texts=[f"{text[:SHOWN_CHARACTERS].rstrip()}…" if len(text) > SHOWN_CHARACTERS else text for text in texts],
         longer_text="\n\n".join(texts) if is_cut else None,
         picture=thumbnail and f"data:image/jpeg;base64,{base64.b64encode(thumbnail).decode()}",
     )
 
 
-def _source(line: dict[str, Any], parent: str) -> str:
-    if "file" not in line:
-        return f"{PREDICTIONS}/{MODEL}.parquet, row {line['row']}"
-    file = line["file"].removeprefix(parent)
-    return file if line["file_row"] is None else f"{file}, row {count(line['file_row'])}"
+def _source(row: dict[str, Any], parent: str) -> str:
+    if "file" not in row:
+        return f"{PREDICTIONS}/{MODEL}.parquet, row {row['row']}"
+    file = row["file"].removeprefix(parent)
+    return file if row["file_row"] is None else f"{file}, row {count(row['file_row'])}"
 
 
 def common_folder(files: Sequence[str]) -> str:
