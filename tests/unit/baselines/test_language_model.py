@@ -32,7 +32,7 @@ SECRET = "sk-very-secret-1234"
 @pytest.fixture(autouse=True)
 def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ask, "FIRST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(ask, "LONGEST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(ask, "MAX_PAUSE_SECONDS", 0.05)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 
 

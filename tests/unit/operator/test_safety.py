@@ -111,7 +111,7 @@ def test_a_namespace_may_be_let_do_more_and_only_that_one():
 def test_the_labels_of_kuberays_pods_are_not_a_jobs_to_wear(where: str):
     labels = {"labels": {"app.kubernetes.io/component": "kuberay-operator", "a": "b"}}
     message = refusal(labels if where == "metadata" else None, pods=labels if where == "pods" else {})
-    assert "app.kubernetes.io/component: kuberay-operator are KubeRay's own" in message
+    assert "app.kubernetes.io/component: kuberay-operator mark KubeRay's own pods" in message
     assert refusal({"labels": {"app.kubernetes.io/component": "trainer"}}) == ""
 
 
