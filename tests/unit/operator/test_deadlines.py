@@ -38,7 +38,7 @@ def status_of(found: Observed, after: timedelta, before: TrainJobStatus = STARTE
         (observed("Running", "PENDING", pods=[pod(**READY)]), 10),
         (observed("Running", "Failure", pods=[pod(**READY)]), 10),
         (observed("Initializing"), 11),  # KubeRay's turn comes first, as it starts the next attempt
-        (Observed(ray_job(), start_seconds=600), 10),  # KubeRay is away
+        (Observed(ray_job(), start_seconds=600), 11),  # KubeRay is away, or slow to see the RayJob
     ],
 )
 def test_a_driver_that_has_not_started_in_time_ends_the_job(found: Observed, minutes: int):
