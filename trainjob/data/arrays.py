@@ -12,6 +12,15 @@ def as_numpy(array: pa.Array) -> np.ndarray:
     return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
+def text_bytes(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The bytes of all texts of a string array, uint8 [m], after where each text begins in them and how many bytes it
+    has, int32 [n]; a null has none."""
+    _, offsets, content = texts.buffers()
+    ends = np.frombuffer(offsets or bytes(4), np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    characters = np.frombuffer(content or b"", np.uint8)[ends[0] : ends[-1]]
+    return ends[:-1] - ends[0], np.diff(ends), characters
+
+
 def as_arrow(array: np.ndarray) -> pa.Array:
     """An array of numbers [n], or of lists of k numbers [n, k]."""
     kind = pa.from_numpy_dtype(array.dtype)

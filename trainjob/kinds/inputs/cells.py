@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from trainjob.data.arrays import as_numpy
+from trainjob.data.arrays import as_numpy, text_bytes
 from trainjob.data.read.rows import Rows, as_text
 
 Read = tuple[np.ndarray, np.ndarray]
@@ -57,11 +57,7 @@ def trimmed(column: pa.ChunkedArray) -> pa.Array:
 
 def _has_no_blanks(cells: pa.Array) -> bool:
     """Whether all characters are in ASCII and visible: much faster than to trim each cell."""
-    _, offsets, content = cells.buffers()
-    if content is None:
-        return True
-    first, last = np.frombuffer(offsets, np.int32)[[cells.offset, cells.offset + len(cells)]]
-    characters = np.frombuffer(content, np.uint8)[first:last]
+    _, _, characters = text_bytes(cells)
     return not len(characters) or bool(characters.min() > ord(" ") and characters.max() < 0x80)
 
 

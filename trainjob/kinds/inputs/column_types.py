@@ -12,7 +12,7 @@ import pyarrow.compute
 from trainjob.api import Dataset
 from trainjob.api.dataset import ColumnType
 from trainjob.api.kubernetes_yaml import as_yaml_file
-from trainjob.data.arrays import as_numpy
+from trainjob.data.arrays import as_numpy, text_bytes
 from trainjob.data.first_pass.survey import LabelReader, Survey, T, Translation
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, leave_out
@@ -74,7 +74,7 @@ class CellCounts:
     def add(self, cells: pa.Array, read: Read) -> None:
         """Counts further cells, without blanks around them, which `as_numbers` has read."""
         numbers, is_other = read
-        filled = pc.sum(pc.not_equal(cells, "")).as_py() or 0
+        filled = int(np.count_nonzero(text_bytes(cells)[1]))
         found = CellCounts(filled, len(cells) - filled, int(np.sum(~np.isnan(numbers))), int(np.sum(is_other)))
         if found.others:
             found._count_values(cells)
@@ -168,18 +168,13 @@ def _has_codes(cells: pa.Array, numbers: np.ndarray) -> bool:
 
 def begins_with_zero_and_digit(cells: pa.Array) -> np.ndarray:
     """Whether each cell does, after a sign if it has one, bool [n]: much quicker than a regular expression."""
-    _, offsets, content = cells.buffers()
-    ends = np.frombuffer(offsets or bytes(4), np.int32)[cells.offset : cells.offset + len(cells) + 1]
-    characters = np.frombuffer(content or b"", np.uint8)
-    found, starts = np.zeros(len(cells), bool), ends[:-1]
-    for signs in (0, 1):
-        long = np.flatnonzero(np.diff(ends) >= signs + 2)
-        at = starts[long] + signs
-        is_code = (characters[at] == ord("0")) & (characters[at + 1] - ord("0") < 10)
-        if signs:
-            is_code &= np.isin(characters[at - 1], [ord("+"), ord("-")])
-        found[long] |= is_code
-    return found
+    starts, lengths, characters = text_bytes(cells)
+    if not len(characters):
+        return np.zeros(len(cells), bool)
+    first, second, third = (characters.take(starts + place, mode="clip") for place in range(3))
+    has_sign = ((first == ord("+")) | (first == ord("-"))) & (lengths > 2)
+    is_code = (lengths > 1) & (first == ord("0")) & (second - ord("0") < 10)
+    return is_code | (has_sign & (second == ord("0")) & (third - ord("0") < 10))
 
 
 def _has_large_whole_number(cells: pa.Array) -> bool:
