@@ -1,5 +1,7 @@
 """Between Arrow and NumPy, without a copy. Arrow's own conversions import pandas: half a second for nothing."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -26,6 +28,15 @@ def as_arrow(array: np.ndarray) -> pa.Array:
     kind = pa.from_numpy_dtype(array.dtype)
     values = pa.Array.from_buffers(kind, array.size, [None, pa.py_buffer(np.ascontiguousarray(array))])
     return values if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(values, array.shape[1])
+
+
+def as_texts(texts: Sequence[str]) -> pa.Array:
+    """An array of texts."""
+    encoded = [text.encode() for text in texts]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(each) for each in encoded], dtype=np.int64, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
 
 
 def as_lists(values: np.ndarray, lengths: np.ndarray) -> pa.ListArray:

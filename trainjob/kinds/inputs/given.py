@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
+from trainjob.data.arrays import as_texts
 from trainjob.data.read.image_files import image_tensor
 from trainjob.data.read.opening import open_seekable, readable
 from trainjob.data.read.pictures import Picture
@@ -38,7 +39,12 @@ def table_of_texts(
         if missing:
             raise UserError(f"{where(index)} has no {' and no '.join(missing)}; the model takes {', '.join(columns)}")
         records.append([row[name] for name in columns])
-    return as_arrow_table(lambda: pa.table({name: [record[i] for record in records] for i, name in enumerate(columns)}))
+    cells = {name: [record[i] for record in records] for i, name in enumerate(columns)}
+    return as_arrow_table(lambda: pa.table({name: _as_column(given) for name, given in cells.items()}))
+
+
+def _as_column(cells: list[Any]) -> pa.Array:
+    return as_texts(cells) if all(isinstance(cell, str) for cell in cells) else pa.array(cells)
 
 
 def table_of_images(rows: Sequence[Any] | np.ndarray, where: Callable[[int], str], as_shown: bool) -> pa.Table:
