@@ -25,6 +25,11 @@ def from_cache(cached: bool = True) -> Generator[None]:
         _from_cache.reset(token)
 
 
+def may_be_downloaded(name: str | None) -> bool:
+    """Whether the model `name`, if there is one, may have to be copied to this machine before it is loaded."""
+    return name is not None and not Path(name).is_dir()
+
+
 def is_cached_only(name: str, field: str) -> bool:
     """Whether the model `name` must come from the cache, because the hub does not answer or need not be asked; False
     for a folder. `field` is the field that names it.

@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.models import save_config
 from trainjob.precision import PRECISIONS, allow_tf32
-from trainjob.pretrained.hub import from_cache
+from trainjob.pretrained.hub import from_cache, may_be_downloaded
 from trainjob.pretrained.remote_model import local_model
 from trainjob.progress.channel import Direct, Sender, sender_to
 from trainjob.progress.percent import Workload, workload
@@ -114,8 +115,8 @@ def _build_trainer(job: WorkerJob, rank: int, reporter: Reporter, scratch: Path)
     spec, preprocessor = job.spec, job.fitted.preprocessor
     workers, device = world_size(), device_of(spec.workers)
     training = spec.training
-    cached = from_cache(not is_local_rank_0())
-    with local_rank_0_first(), cached, local_model(spec, weights=True) as model_here:
+    turns = local_rank_0_first() if may_be_downloaded(spec.model.pretrained) else nullcontext()
+    with turns, from_cache(not is_local_rank_0()), local_model(spec, weights=True) as model_here:
         module = build_for(model_here, training, preprocessor, device)
     if device.type == "cuda":
         allow_tf32(training.precision)
