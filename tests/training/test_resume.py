@@ -9,8 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
+import psutil
 import pytest
-from training_runs import LIMIT, SLOW, Finished, Run, crash_driver, interrupt_driver, kill_worker
+from training_runs import (
+    LIMIT,
+    SLOW,
+    Finished,
+    Run,
+    crash_driver,
+    interrupt_all,
+    interrupt_driver,
+    kill_driver,
+    kill_worker,
+    terminate_driver,
+)
 
 NewRun = Callable[..., Run]
 
@@ -55,15 +67,24 @@ def test_a_student(new_run: NewRun, local: Finished, text_set: Path):
     assert run.read("summary.json")["rows"] == {"train": 480, "validation": 121, "test": 151, "unlabelled": 151}
 
 
-def test_sigterm_ends_a_run_that_has_not_begun_to_train(new_run: NewRun):
+@pytest.mark.parametrize(
+    ("stop", "code"),
+    [(terminate_driver, 128 + signal.SIGTERM), (interrupt_all, 128 + signal.SIGINT), (kill_driver, -signal.SIGKILL)],
+    ids=["sigterm", "ctrl-c", "kill"],
+)
+def test_a_run_that_is_stopped_before_it_trains_leaves_no_process(
+    new_run: NewRun, stop: Callable[[int], None], code: int
+):
     run = new_run("text", {"dataset.loader": "dataLoader"})
     driver = run.start()
     assert driver.stdout is not None
     assert "preparing" in driver.stdout.readline()
-    driver.terminate()
-    assert "stopped. The same command continues from the latest checkpoint" in driver.communicate(timeout=LIMIT)[0]
-    assert driver.returncode == 128 + signal.SIGTERM
-    assert run.processes() == []
+    assert len(run.processes()) == 2  # the driver, and the process that workers are to be forked from
+    stop(driver.pid)
+    said = driver.communicate(timeout=LIMIT)[0]
+    assert ("stopped. The same command continues from the latest checkpoint" in said) == (code > 0)
+    assert driver.returncode == code
+    assert psutil.wait_procs(run.processes(), timeout=LIMIT)[1] == []
 
 
 def leave_another(run: Run, whole: Run) -> str:

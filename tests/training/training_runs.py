@@ -61,7 +61,7 @@ import sys
 
 def guard(event, arguments):
     if event == "subprocess.Popen" and "trainjob.launch.fast.fork_server" in arguments[1]:
-        heavy = {"torch", "ray", "transformers"} & sys.modules.keys()
+        heavy = {"torch", "ray", "transformers", "numpy", "pyarrow", "rich"} & sys.modules.keys()
         if heavy:
             raise RuntimeError(f"the driver has imported {heavy} before the workers could begin to")
 
@@ -101,7 +101,7 @@ class Run:
         return done.stderr
 
     def again(self, *arguments: str) -> str:
-        """The command's output for a finished run. It is called in this process, as it starts no other one."""
+        """The command's output for a finished run. It is called in this process, as it trains nothing."""
         with environment_kept():
             done = CliRunner().invoke(app, ["run", str(self.file), *arguments], catch_exceptions=False)
         assert (done.exit_code, done.stderr) == (0, "")

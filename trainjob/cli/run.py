@@ -31,8 +31,7 @@ def run(
     """
     started = time.time()
     from trainjob.api.load import load_trainjob
-    from trainjob.cli.progress import display
-    from trainjob.progress.status_writer import reporting
+    from trainjob.driver.early_workers import early_workers
 
     if workers is not None:
         overrides = [*overrides, f"spec.workers.count={workers}", "spec.workers.minimum=null"]
@@ -41,24 +40,29 @@ def run(
         notify("spec.notify has no effect here: the operator of a cluster sends notifications")
     seen: list[TrainingStatus] = []
     try:
-        with display(job.metadata.name) as progress, reporting(job) as reporter:
-            from trainjob.driver.run import run as train
+        with early_workers(job.spec) as early:
+            from trainjob.cli.progress import display
+            from trainjob.progress.status_writer import reporting
 
-            def on_status(status: "TrainingStatus") -> None:
-                seen[:] = [status]
-                progress.update(status)
-                if reporter is not None:
-                    reporter.update(status)
+            with display(job.metadata.name) as progress, reporting(job) as reporter:
+                from trainjob.driver.run import run as train
 
-            finished = train(
-                job,
-                source=file.absolute().parent,
-                started=started,
-                fresh=fresh,
-                on_status=on_status,
-                retries=lambda: job.spec.retries if reporter is None else reporter.retries,
-                on_output=progress.show,
-            )
+                def on_status(status: "TrainingStatus") -> None:
+                    seen[:] = [status]
+                    progress.update(status)
+                    if reporter is not None:
+                        reporter.update(status)
+
+                finished = train(
+                    job,
+                    source=file.absolute().parent,
+                    started=started,
+                    fresh=fresh,
+                    on_status=on_status,
+                    retries=lambda: job.spec.retries if reporter is None else reporter.retries,
+                    on_output=progress.show,
+                    workers=early,
+                )
     except KeyboardInterrupt:
         say(f"\nstopped. {_how_to_continue(seen)}", error=True)
         raise typer.Exit(interrupts.exit_code()) from None

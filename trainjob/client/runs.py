@@ -87,7 +87,7 @@ def run(
     error of a worker.
     """
     from trainjob.api.load import load_trainjob, trainjob_of
-    from trainjob.driver.run import run as train
+    from trainjob.driver.early_workers import early_workers
     from trainjob.storage import Folder
 
     started = time.time()
@@ -102,7 +102,18 @@ def run(
         show(progress_html(title, [status.stage, status.message], status))
         on_progress(status)
 
-    finished = train(loaded, source=source, started=started, fresh=fresh, on_status=on_status, on_output=on_output)
+    with early_workers(loaded.spec) as workers:
+        from trainjob.driver.run import run as train
+
+        finished = train(
+            loaded,
+            source=source,
+            started=started,
+            fresh=fresh,
+            on_status=on_status,
+            on_output=on_output,
+            workers=workers,
+        )
     return Run(Folder(finished.run.uri, finished.run.endpoint))
 
 

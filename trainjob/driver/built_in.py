@@ -17,10 +17,10 @@ from trainjob.data.read.chunking import Mapper, one_by_one
 from trainjob.data.read.source import UNLABELLED
 from trainjob.data.row_cache import ROW_CACHE
 from trainjob.doing import DOING, ROWS
-from trainjob.driver.loader import AUTO, LOCAL, RAY, free_memory, reason_by_files, reason_by_rows, record_loader
+from trainjob.driver.early_workers import AUTO, LOCAL, RAY, local_workers, worker_modules
+from trainjob.driver.loader import free_memory, reason_by_files, reason_by_rows, record_loader
 from trainjob.errors import UserError, notify
 from trainjob.interrupts import in_thread, result_of
-from trainjob.kinds.registry import load_kind
 from trainjob.launch.arrays import load_arrays, save_tables
 from trainjob.launch.fast.late_datasets import LateDatasets
 from trainjob.launch.freed_memory import return_freed_memory
@@ -44,9 +44,6 @@ KEPT_BYTES = 256 * 2**20
 
 CACHE_SHARE = 0.25
 """The fraction of this machine's free memory that the first pass may fill with rows for the second pass."""
-
-_LOCAL_MODULES = ("torch._dynamo", "torch.utils.tensorboard.writer")
-"""Modules of PyTorch that local workers import later: an optimizer needs the first, rank 0 the second."""
 
 _TOO_LARGE_FOR_ELASTIC = (
     "spec.workers.minimum: there are more training rows than workers keep in memory "
@@ -87,6 +84,8 @@ class BuiltInTraining:
     retry: Retry
     on_start: Callable[[], None]
     """Called when workers start."""
+    workers: LocalWorkers | None = None
+    """Local workers that import their libraries already."""
     split_notes: Sequence[str] = ()
     """Notes on the split folders of the data."""
     data_time: Stopwatch = field(default_factory=Stopwatch)
@@ -105,8 +104,7 @@ class BuiltInTraining:
         """Trains without Ray: the workers load their libraries while the driver prepares the data. Returns None where
         the rows are too many for that and the loader is `auto`."""
         assert self.spec.dataset is not None
-        modules = [*_LOCAL_MODULES, *_worker_modules(self.spec)]
-        with LocalWorkers(self.spec.workers, self.threads, modules) as workers:
+        with self.workers or local_workers(self.spec) as workers:
             with ROW_CACHE.room(round(CACHE_SHARE * free_memory())):
                 fitted, arrays = self._fitted(), workers.folder / "rows"
                 if self.spec.dataset.loader == AUTO:
@@ -129,6 +127,8 @@ class BuiltInTraining:
 
     def _train_on_ray(self) -> tuple[Outcome, Fitted]:
         assert self.spec.dataset is not None
+        if self.workers is not None:
+            self.workers.close()
         fitted, train_rows = self.start_on_ray()
         if self.spec.dataset.loader == LOCAL:
             job, _ = self.prepare_rows(fitted, train_rows)
@@ -145,7 +145,7 @@ class BuiltInTraining:
             with local_model(self.spec, weights=False) as model:  # raises before Ray starts, which takes longer
                 if model.pretrained is not None:
                     is_cached_only(model.pretrained, ".".join(model.facts.path_of_pretrained))
-            start_ray(self.spec, self.threads, _worker_modules(self.spec))
+            start_ray(self.spec, self.threads, worker_modules(self.spec))
             result_of(library)
             tasks.started.set_result(None)
             fitted = result_of(fitting)
@@ -256,10 +256,3 @@ def run_job_on_ray(job: WorkerJob, datasets: Datasets | None) -> Outcome | None:
         if not isinstance(ended, Stopped):
             return ended
         wait_until_gone(ended.leaving)
-
-
-def _worker_modules(spec: TrainJobSpec) -> list[str]:
-    """Modules that workers import and that do not import Ray. transformers takes seconds, so it is among them only for
-    models that need it."""
-    kind = load_kind(spec.model.facts.field)
-    return ["trainjob.worker.train", type(kind).__module__, *kind.worker_modules(spec.model.kind)]

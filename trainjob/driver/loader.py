@@ -11,29 +11,26 @@ from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.data import Fitted
 from trainjob.data.batches.prepare import bytes_of_sets
 from trainjob.data.read.fingerprint import fingerprints
+from trainjob.driver.early_workers import AUTO, RAY, needs_ray
 from trainjob.formatting import bytes_
-from trainjob.launch.ray_cluster import on_cluster
 from trainjob.runs.files import TRAINJOB
 from trainjob.runs.folder import has_results, read_job, write_job
 from trainjob.storage import Folder
-
-AUTO, LOCAL, RAY = "auto", "dataLoader", "rayData"
 
 SHARE = 0.5
 """The part of the free memory, and of the free disk for temporary files, that prepared rows may take."""
 
 
 def resolve_loader(job: TrainJob, run: Folder, fresh: bool) -> TrainJob:
-    """`job` with the loader of the run that it continues. In a new run, `auto` is Ray Data where Ray is needed anyway:
-    on a cluster, for a search and for a function. Elsewhere it stays, until the rows have been counted."""
+    """`job` with the loader of the run that it continues. In a new run, `auto` is Ray Data where Ray is needed anyway.
+    Elsewhere it stays, until the rows have been counted."""
     dataset = job.spec.dataset
     if dataset is None or dataset.loader != AUTO:
         return job
     if not fresh and run.exists(TRAINJOB) and has_results(run):
         begun = read_job(run).spec.dataset
         return job if begun is None else _with_loader(job, begun.loader)
-    needs_ray = on_cluster() or job.spec.tuning is not None or job.spec.model.facts.is_users_loop
-    return _with_loader(job, RAY) if needs_ray else job
+    return _with_loader(job, RAY) if needs_ray(job.spec) else job
 
 
 def record_loader(run: Folder, loader: str) -> None:

@@ -20,6 +20,7 @@ from trainjob.driver.worker_cpus import note_slow_precision, worker_threads
 from trainjob.errors import StorageError, Superseded, UserError, notify
 from trainjob.evaluation import Scores
 from trainjob.interrupts import in_thread, result_of
+from trainjob.launch.local import LocalWorkers
 from trainjob.launch.ray_cluster import on_cluster, own_address, set_environment
 from trainjob.launch.worker_errors import failure_of
 from trainjob.progress.channel import Address, ProgressReceiver
@@ -61,6 +62,7 @@ class RunRequest:
     fresh: bool
     on_output: Callable[[str], None]
     retries: Callable[[], int]
+    workers: LocalWorkers | None
 
 
 @dataclass(frozen=True)
@@ -96,17 +98,19 @@ def run(
     on_status: OnStatus = lambda _: None,
     on_output: Callable[[str], None] = lambda _: None,
     retries: Callable[[], int] | None = None,
+    workers: LocalWorkers | None = None,
 ) -> Finished:
     """Trains `job`, or continues the run of its name from its latest checkpoint.
 
     `source` is the folder of the YAML file, where a function's module is searched; `started` is when the command
     started, in seconds since 1970; `fresh` deletes the results of earlier attempts; `on_output` is called with each
-    line that rank 0 of a function prints; `retries` returns the current value of `spec.retries`, which may change.
+    line that rank 0 of a function prints; `retries` returns the current value of `spec.retries`, which may change;
+    `workers` are those of `early_workers`, if there are any.
 
     Raises UserError for what the user can fix, and WorkerError for the error of a worker in the last attempt. After
     Superseded, a UserError, `on_status` is not called: the run is another driver's.
     """
-    request = RunRequest(job, source, started, fresh, on_output, retries or (lambda: job.spec.retries))
+    request = RunRequest(job, source, started, fresh, on_output, retries or (lambda: job.spec.retries), workers)
     set_environment(job.spec)
     sweep()
     snapshots = Snapshots(on_status, job.spec.workers.count)
@@ -213,6 +217,7 @@ def _train_model(attempt: _Attempt) -> Finished:
         threads=worker_threads(job.spec),
         retry=attempt.with_retries,
         on_start=snapshots.starting,
+        workers=attempt.request.workers,
         split_notes=attempt.split_notes,
     )
     if job.spec.tuning is not None:

@@ -72,6 +72,3 @@ class ImageKind(LabelledKind):
         from trainjob.kinds.inputs.proposed_images import image_proposal
 
         return image_proposal(self.facts.field, look, fields, why)
-
-    def worker_modules(self, spec: ImageNetwork) -> list[str]:
-        return [f"trainjob.kinds.image_classifier.{'network' if spec.pretrained is None else 'pretrained'}"]

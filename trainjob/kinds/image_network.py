@@ -89,3 +89,8 @@ class ImageNetwork(RuledModel, OneOf):
     def path(self) -> str:
         """The path of this section in a TrainJob."""
         return f"spec.model.{self.facts.field}"
+
+    @property
+    def worker_modules(self) -> list[str]:
+        """Modules of its network, which workers import before the driver has prepared the rows."""
+        return [f"trainjob.kinds.image_classifier.{'network' if self.pretrained is None else 'pretrained'}"]

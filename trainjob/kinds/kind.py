@@ -73,10 +73,6 @@ class Kind(Protocol):
         """The same network for `only_to_answer` of `trainjob.models.load_model`; it need not be able to learn."""
         return self.load(folder, fitted_input)
 
-    def worker_modules(self, spec: Any) -> list[str]:
-        """Modules of its network, which workers import while the data is prepared."""
-        ...
-
     def propose(self, look: "Look") -> "Proposal":
         """A TrainJob of this kind for data of which nothing is known: by default, from `propose` of the module
         `propose` beside the kind's. Raises Unsuitable where the kind does not fit the data."""

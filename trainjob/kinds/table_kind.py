@@ -63,7 +63,3 @@ class TableKind(LabelledKind):
 
         refuse_labels_alone(look, labels_of(fields))
         return table_proposal(self.facts.field, look, fields, why)
-
-    def worker_modules(self, spec: Any) -> list[str]:
-        modules = [type(self).__module__.removesuffix("kind") + "network"]
-        return modules if spec.text is None else [*modules, "trainjob.kinds.table_encoder"]

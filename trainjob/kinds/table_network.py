@@ -53,6 +53,12 @@ class TableNetwork(OneOf):
         return f"spec.model.{self.facts.field}.text"
 
     @property
+    def worker_modules(self) -> list[str]:
+        """Modules of its network, which workers import before the driver has prepared the rows."""
+        modules = [type(self).__module__.removesuffix("spec") + "network"]
+        return modules if self.text is None else [*modules, "trainjob.kinds.table_encoder"]
+
+    @property
     def library(self) -> None:
         return None
 

@@ -74,6 +74,3 @@ class TextKind(LabelledKind):
         from trainjob.kinds.inputs.proposed_texts import text_proposal
 
         return text_proposal(self.facts.field, look, fields, why, self.table_kind(look))
-
-    def worker_modules(self, spec: TextNetwork) -> list[str]:
-        return ["trainjob.kinds.text_classifier.network"]

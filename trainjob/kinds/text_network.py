@@ -71,6 +71,11 @@ class TextNetwork(RuledModel, OneOf):
         """The path of this section in a TrainJob."""
         return f"spec.model.{self.facts.field}"
 
+    @property
+    def worker_modules(self) -> list[str]:
+        """Modules of its network, which workers import before the driver has prepared the rows."""
+        return ["trainjob.kinds.text_classifier.network"]
+
     @classmethod
     def rules(cls) -> tuple[FieldRule, ...]:
         message = "needs a pretrained encoder: all weights of a new one must be trained"

@@ -30,13 +30,14 @@ class LocalWorkers:
 
     def __init__(self, workers: Workers, threads: int, modules: Sequence[str]) -> None:
         self._count = workers.count
-        self._scratch = ExitStack()
-        self.folder = self._scratch.enter_context(scratch_folder())
+        self._end = ExitStack()
+        self.folder = self._end.enter_context(scratch_folder())
         """A folder for files that workers read, removed with them."""
         environment = {"OMP_NUM_THREADS": str(threads), "TMPDIR": str(self.folder)}
         if not workers.gpus:
             environment["CUDA_VISIBLE_DEVICES"] = ""  # or workers on the CPU would communicate by NCCL
         self._processes = ForkServer(modules, environment, self.folder / "server.log")
+        self._end.callback(self._processes.close)
 
     def __enter__(self) -> Self:
         return self
@@ -44,8 +45,11 @@ class LocalWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._processes.close()
-        self._scratch.__exit__(kind, error, trace)
+        self._end.__exit__(kind, error, trace)
+
+    def close(self) -> None:
+        """Ends the workers, unless they have ended."""
+        self._end.close()
 
     def run(self, work: Callable[[], Any]) -> Any:
         """Calls `work` in every worker, in a process group of all, and returns what rank 0 returned.

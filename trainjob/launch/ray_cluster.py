@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainjob import interrupts, local_ray
 from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
-from trainjob.data import Examples
 from trainjob.errors import TransientError, UserError, notify
 from trainjob.launch.fast.forked_ray_workers import runtime_environment
 from trainjob.launch.fast.ray_internals import sends_tokens, silence_worker_deaths, without_unneeded_processes
+
+if TYPE_CHECKING:
+    from trainjob.data import Examples
 
 DATA_CPUS = 2
 """CPUs of the Ray cluster in addition to those of the workers: without them, Ray Data would wait forever to read."""
@@ -133,7 +136,7 @@ def _note_missing_gpus(spec: TrainJobSpec) -> None:
         )
 
 
-def put(examples: dict[str, Examples]) -> Callable[[], dict[str, Examples]]:
+def put(examples: "dict[str, Examples]") -> "Callable[[], dict[str, Examples]]":
     """Shares rows with workers on any machine. Returns a function that reads them there."""
     import ray
 

@@ -11,16 +11,17 @@ PROGRAM = """
 import sys
 from importlib import import_module
 from types import SimpleNamespace
-from trainjob.driver.built_in import _LOCAL_MODULES, _worker_modules
-from trainjob.kinds import PACKAGES
-from trainjob.kinds.registry import load_kind
+from typing import get_args
+from trainjob.driver.early_workers import LOCAL_MODULES, worker_modules
+from trainjob.kinds.function.spec import Function
+from trainjob.kinds.model import KindSpec
+from trainjob.kinds.text_network import PooledEncoder
 from trainjob.launch.fast.fork_server import is_safe_to_fork
 
-for field in PACKAGES.keys() - {"function"}:
-    for pretrained in (None, "a-network"):
-        spec = SimpleNamespace(pretrained=pretrained, text=pretrained)
-        model = SimpleNamespace(facts=load_kind(field).facts, kind=spec)
-        for module in (*_LOCAL_MODULES, *_worker_modules(SimpleNamespace(model=model))):
+text = PooledEncoder(pretrained="a-network")
+for kind in set(get_args(KindSpec)) - {Function}:
+    for spec in (kind.model_construct(), kind.model_construct(pretrained="a-network", text=text)):
+        for module in (*LOCAL_MODULES, *worker_modules(SimpleNamespace(model=SimpleNamespace(kind=spec)))):
             import_module(module)
 print(is_safe_to_fork(), "ray" in sys.modules)
 """

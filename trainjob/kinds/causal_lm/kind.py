@@ -42,8 +42,5 @@ class CausalLMKind(Kind):
 
         return network.load(folder, tokens)
 
-    def worker_modules(self, spec: CausalLM) -> list[str]:
-        return ["trainjob.kinds.causal_lm.network"]
-
 
 KIND = CausalLMKind()

@@ -98,6 +98,11 @@ class CausalLM(RuledModel, OneOf):
         return f"Language model, {self.pretrained or 'trained from scratch'}{adapter}"
 
     @property
+    def worker_modules(self) -> list[str]:
+        """Modules of its network, which workers import before the driver has prepared the rows."""
+        return ["trainjob.kinds.causal_lm.network"]
+
+    @property
     def library(self) -> Library:
         if self.lora is not None:
             return Library(

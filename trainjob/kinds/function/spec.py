@@ -38,6 +38,10 @@ class Function(StrictModel):
         return f"Function {self.name}"
 
     @property
+    def worker_modules(self) -> list[str]:
+        return []
+
+    @property
     def library(self) -> None:
         return None
 

@@ -62,9 +62,6 @@ class TextEmbedderKind(Kind):
 
         return network.load(folder, texts)
 
-    def worker_modules(self, spec: TextEmbedder) -> list[str]:
-        return ["trainjob.kinds.text_embedder.network"]
-
 
 def _labels(dataset: Dataset, spec: TextEmbedder) -> LabelReader:
     """The reader of pairs, of pairs with scores, or of texts with classes."""

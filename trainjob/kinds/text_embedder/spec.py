@@ -85,6 +85,11 @@ class TextEmbedder(PooledEncoder):
         return f"Text embedder on {self.pretrained}"
 
     @property
+    def worker_modules(self) -> list[str]:
+        """Modules of its network, which workers import before the driver has prepared the rows."""
+        return ["trainjob.kinds.text_embedder.network"]
+
+    @property
     def library(self) -> Library:
         code = 'from sentence_transformers import SentenceTransformer\n\nembed = SentenceTransformer("FOLDER").encode'
         return Library("sentence-transformers", code, joins_columns=True)

@@ -60,8 +60,5 @@ class TokenClassifierKind(Kind):
 
         return network.load(folder, texts)
 
-    def worker_modules(self, spec: TokenClassifier) -> list[str]:
-        return ["trainjob.kinds.token_classifier.network"]
-
 
 KIND = TokenClassifierKind()

@@ -54,6 +54,10 @@ class TokenClassifier(TextNetwork):
         return f"Token classifier on {self.pretrained}"
 
     @property
+    def worker_modules(self) -> list[str]:
+        return ["trainjob.kinds.token_classifier.network"]
+
+    @property
     def library(self) -> Library:
         code = 'from transformers import pipeline\n\nfind = pipeline("token-classification", model="FOLDER")'
         return Library("transformers", code)
