@@ -9,7 +9,7 @@ from typing import Any
 from trainjob.api import TrainJob
 from trainjob.api.kubernetes_yaml import as_yaml_file
 from trainjob.api.load import trainjob_of
-from trainjob.data.read.bad_rows import bad_rows_error
+from trainjob.data.read.bad_rows import BadRows, bad_rows_error
 from trainjob.data.read.split_folders import SplitFiles
 from trainjob.driver.check import CheckedData, check_data
 from trainjob.errors import DataError, UserError, notify
@@ -44,7 +44,7 @@ def proposed(data: str, kind: str | None, labels: Sequence[str], folder: Path) -
         except DataError:
             _tell(looked)
             raise
-    return "\n".join(_lines(document, chosen, checked)) + "\n"
+    return "\n".join(_lines(document, chosen, checked, looked.bad)) + "\n"
 
 
 def _chosen(looked: Look, kind: str | None) -> Proposal:
@@ -109,14 +109,17 @@ def _checked(document: dict[str, Any], folder: Path) -> CheckedData | None:
     return None if job.spec.model.pretrained else check_data(job)
 
 
-def _lines(document: dict[str, Any], chosen: Proposal, checked: CheckedData | None) -> Iterator[str]:
+def _lines(document: dict[str, Any], chosen: Proposal, checked: CheckedData | None, bad: BadRows) -> Iterator[str]:
+    """The lines of the file. `bad` are the rows of the first ones that cannot be read with all columns."""
     found = ["Not tried on the rows, because the pretrained model is not fetched here."]
     if checked is not None:
         found = [f"{name} {rows:,} rows" for name, rows in checked.rows.items()]
     fitted = checked.fitted if checked else None
     words = fitted.preprocessor.target.in_words() if fitted else None
     remarks = [remark.text for remark in fitted.profile.remarks] if fitted and fitted.profile else []
-    for note in [", ".join(found), words or "", *chosen.notes, *remarks]:
+    kinds = zip(bad.mistakes, bad.lines(), strict=True)
+    unread = [f"Cannot be read: {line}." for name, line in kinds if not any(name in remark for remark in remarks)]
+    for note in [", ".join(found), words or "", *unread, *chosen.notes, *remarks]:
         if note:
             yield f"# {_plain(note)}"
     spec = document["spec"]

@@ -16,7 +16,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.api.load import load_trainjob
 from trainjob.cli.app import app
 from trainjob.data import fit
-from trainjob.data.read.csv_header import doubt_about_header
+from trainjob.data.read.csv_header import doubt_about_header, title_above_header
 from trainjob.errors import DataError, Notice
 
 CHANCE = random.Random(0)
@@ -520,7 +520,11 @@ def test_a_header_twice_is_perhaps_none(tmp_path: Path) -> None:
 def test_rows_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     latin = tmp_path / "latin.csv"
     latin.write_bytes(b"text,label\n" + "café au lait,a\nthé,b\n".encode("latin-1"))
-    assert 'column "text" is not UTF-8 text: ' in str(init(latin).exception)
+    assert 'column "text" is not UTF-8 text (save the file in UTF-8): ' in str(init(latin).exception)
+    latin.write_bytes("café,label\n1,b\n".encode("latin-1"))
+    assert str(init(latin).exception) == (
+        f"{latin}: the names of the columns are not UTF-8 text (caf\ufffd, label): save the file in UTF-8"
+    )
     quote = tmp_path / "quote.csv"
     quote.write_text('text,label\na b c,a\n"d e f,b\ng h i,a\nj k l,b\n')
     assert "row 2: a value begins with a quote that is not closed" in str(init(quote).exception)
@@ -529,6 +533,44 @@ def test_rows_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     said = str(init(broken).exception)
     assert said.startswith(f"{broken}: 1 row cannot be used\n  {broken}, line 2: not JSON: ")
     assert "\nNo kind of model fits the other rows:\n  " in said
+
+
+def test_a_column_that_is_ignored_because_it_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Rows that hold more than ASCII in such a column would else be missing from what its type is found by."""
+    rows = [f"{number};{'AB'[number % 2]};{('höher', 'tief')[number % 3 // 2]}\n" for number in range(60)]
+    data = tmp_path / "rows.csv"
+    data.write_bytes(("age;city;segment\n" + "".join(rows)).encode("cp1252"))
+    _, text = proposal(tmp_path, data)
+    said = '# Cannot be read: 40 rows: column "segment" is not UTF-8 text (save the file in UTF-8): '
+    assert f"{said}{data}, row 1: byte 0xf6 at position 1; " in text
+
+
+@pytest.mark.parametrize("title", ["Survey 2024;;;\nas of May;;;\n;;;\n", "Survey 2024\n\n"])
+def test_a_title_above_the_names_of_the_columns_is_told(tmp_path: Path, title: str) -> None:
+    data = tmp_path / "rows.csv"
+    rows = [f"{CHANCE.randrange(90)};{'AB'[number % 2]};{number % 7};x\n" for number in range(60)]
+    data.write_text(f"{title}age;city;visits;segment\n{''.join(rows)}")
+    with pytest.warns(Notice, match="the names of the columns") as told:
+        assert init(data).exception
+    assert str(told[0].message).startswith(
+        f"{data}: the first line looks like a title (Survey 2024): if it is one, delete all lines above the one with "
+        "the names of the columns (age, city, visits, segment)"
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'text\n"Doe, Jane"\n"Roe, Max"\n"Poe, Ann"\n',
+        ",text\n0,a\n1,b\n2,c\n",
+        "price;size;label\n1,5;2,5;a\n1,5;2,5;b\n1,5;2,5;c\n",
+        "text\nred, old\nblue\nnew, green, big\n",
+    ],
+    ids=["a column of names", "pandas", "decimal commas", "commas in texts"],
+)
+def test_names_of_columns_are_no_titles(content: str) -> None:
+    lines = list(csv.reader(content.splitlines(), delimiter=";" if ";" in content else ","))
+    assert title_above_header(lines) is None
 
 
 def test_a_column_without_a_name_is_left_out_of_texts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Recognizes CSV files without a header: their first row would be taken for the names of the columns."""
+"""Recognizes CSV files whose first line does not name the columns: it is a row, or a title above the names."""
 
 import csv
 import re
@@ -16,13 +16,7 @@ _YEARS = range(1900, 2101)
 def doubt_about_header(reader: Iterable[list[str]]) -> str | None:
     """Says that the first line of a file looks like a row; None where it looks like the names of columns. `reader`
     yields the cells of each line."""
-    lines = list[list[str]]()
-    with suppress(csv.Error):  # which reading the rows tells
-        for line in reader:
-            if len(lines) > SAMPLED_ROWS:
-                break
-            if line:
-                lines.append(line)
+    lines = _first(reader)
     if not lines or not _is_row(*lines):
         return None
     cells = [f"{cell[:SHOWN_CHARACTERS]}…" if len(cell) > SHOWN_CHARACTERS else cell for cell in lines[0]]
@@ -30,6 +24,40 @@ def doubt_about_header(reader: Iterable[list[str]]) -> str | None:
         f"the first line looks like a row, not like the names of the columns ({listed(cells)}): if it is a row, add a "
         "line with names above it"
     )
+
+
+def title_above_header(reader: Iterable[list[str]]) -> str | None:
+    """Says that the first lines of a file look like a title, as spreadsheets have it: one value each, above lines that
+    all have the same number of cells. None where they do not."""
+    lines = [line for line in _first(reader) if any(map(str.strip, line))]
+    header = next((number for number, line in enumerate(lines) if _values(line) > 1), 0)
+    widths = {len(line) for line in lines[header:]}
+    if not header or len(widths) > 1 or len(lines) < header + 3:
+        return None
+    is_named = len(lines[0]) == 2  # by one name, beside a column without one
+    if is_named or not lines[0][0].strip():
+        return None
+    title = lines[0][0][:SHOWN_CHARACTERS]
+    return (
+        f"the first line looks like a title ({title}): if it is one, delete all lines above the one with the names of "
+        f"the columns ({listed(lines[header])})"
+    )
+
+
+def _first(reader: Iterable[list[str]]) -> list[list[str]]:
+    """The first lines that are not blank."""
+    lines = list[list[str]]()
+    with suppress(csv.Error):  # which reading the rows tells
+        for line in reader:
+            if len(lines) > SAMPLED_ROWS:
+                break
+            if line:
+                lines.append(line)
+    return lines
+
+
+def _values(line: Sequence[str]) -> int:
+    return sum(bool(cell.strip()) for cell in line)
 
 
 def _is_row(names: Sequence[str], *rows: Sequence[str]) -> bool:

@@ -180,8 +180,8 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
             except UnicodeDecodeError as error:
                 kind = f'column "{name}" is not UTF-8 text'
                 detail = f"byte 0x{value[error.start]:02x} at position {error.start}"
-                message = f"{where(index)}: {kind}: {detail}; save the file in UTF-8"
-                raise RowError(message, where(index), kind, detail) from None
+                message, advice = f"{where(index)}: {kind}: {detail}", "save the file in UTF-8"
+                raise RowError(f"{message}; {advice}", where(index), kind, detail, advice=advice) from None
         raise
 
 

@@ -15,7 +15,7 @@ from pyarrow import csv as arrow_csv
 from trainjob import interrupts
 from trainjob.data.read.bad_csv_rows import BadCSVRows
 from trainjob.data.read.bad_rows import valid_rows
-from trainjob.data.read.csv_header import doubt_about_header
+from trainjob.data.read.csv_header import doubt_about_header, title_above_header
 from trainjob.data.read.csv_injection import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.read.hub_features import HubFeatures, hub_features, item_names
 from trainjob.data.read.opening import Decompressed, open_seekable, open_stream, readable
@@ -31,7 +31,7 @@ from trainjob.data.read.rows import (
     refuse,
 )
 from trainjob.data.read.text_check import check_text
-from trainjob.errors import DataError, RowError, notify
+from trainjob.errors import DataError, RowError, listed, notify
 
 CSV_BLOCK_BYTES = 8 * 2**20
 """Also the largest row of a CSV file."""
@@ -155,10 +155,24 @@ class CSVFile:
         chosen = next((delimiter for delimiter, header in headers.items() if len(header) > 1), next(iter(headers)))
         if not headers[chosen]:
             raise DataError(f"{self.uri} is empty: not even a header")
-        lines.seek(0)
-        if self.is_first and (doubt := doubt_about_header(csv.reader(lines, delimiter=chosen, strict=True))):
-            notify(f"{self.uri}: {doubt}")
+        if "\ufffd" in "".join(headers[chosen]) and "\ufffd".encode() not in head:
+            problem = f"the names of the columns are not UTF-8 text ({listed(headers[chosen])})"
+            raise DataError(f"{self.uri}: {problem}: save the file in UTF-8")
+        if self.is_first:
+            delimiters = [chosen] if len(headers[chosen]) > 1 else list(headers)
+            self._tell_doubts(text[told.end() :] if told else text, delimiters)
         return headers[chosen], chosen, skipped
+
+    def _tell_doubts(self, text: str, delimiters: Sequence[str]) -> None:
+        """Gives a Notice if the first line of the text does not look like the names of the columns, which stand between
+        the first of the delimiters."""
+
+        def reader(delimiter: str) -> Iterator[list[str]]:
+            return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+
+        titles = (title_above_header(reader(delimiter)) for delimiter in delimiters)
+        if doubt := next(filter(None, titles), None) or doubt_about_header(reader(delimiters[0])):
+            notify(f"{self.uri}: {doubt}")
 
     def _tables(
         self, columns: Sequence[str] | None, delimiter: str, skipped: int, bad: BadCSVRows
