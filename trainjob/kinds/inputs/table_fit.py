@@ -14,8 +14,9 @@ from trainjob.data.read.counted_reading import begin_reading
 from trainjob.data.read.label_lists import separate_labels
 from trainjob.data.read.rows import SourcePart, check_columns, is_bytes
 from trainjob.data.read.table_schema import table_schema
+from trainjob.data.read.thousands import Thousands
 from trainjob.errors import DataError, listed
-from trainjob.kinds.inputs.cells import as_categories
+from trainjob.kinds.inputs.cells import MISSING, as_categories
 from trainjob.kinds.inputs.column_types import LeftOut, typed
 from trainjob.kinds.inputs.leaks import ReadLabels, determine_labels
 from trainjob.kinds.inputs.table import TableInput
@@ -95,7 +96,7 @@ def fit_table(
         )
     tokenized, some_texts = _fitted_texts(model, texts) if texts else (None, [])
     table = TableInput([column for column in columns if column is not None], tokenized)
-    notes = [*_notes(table, left_out, len(rows), leaks), *_look_alikes(columns, cells)]
+    notes = [*_notes(table, left_out, len(rows), leaks), *_look_alikes(columns, cells), *_thousands(columns, cells)]
     return FittedOn(table, division, survey.digest(target), some_texts, notes)
 
 
@@ -114,6 +115,15 @@ def _look_alikes(columns: Sequence[TableColumn | None], cells: Sequence[pa.Array
             rows = Counter(as_categories(each).to_pylist())
             for note in look_alike_notes("categories", {name: rows[name] for name in column.categories.names}):
                 yield f'column "{column.name}": {note}'
+
+
+def _thousands(columns: Sequence[TableColumn | None], cells: Sequence[pa.Array]) -> Iterator[str]:
+    for column, each in zip(columns, cells, strict=True):
+        if column is not None and column.type == "number":
+            found = Thousands()
+            found.add(cell for cell in each.unique().drop_null().to_pylist() if cell.lower() not in MISSING)
+            if note := found.note(column.name):
+                yield note
 
 
 def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, LeftOut]]:

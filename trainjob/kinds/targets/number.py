@@ -13,7 +13,8 @@ from trainjob.data.first_pass.survey import Survey, T, Translation, refuse_too_f
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.data.read.numbers import read_numbers
-from trainjob.data.read.rows import OnBadRow, Rows
+from trainjob.data.read.rows import OnBadRow, Rows, as_text
+from trainjob.data.read.thousands import Thousands
 from trainjob.errors import listed
 from trainjob.evaluation.number_estimates import NumberJudge
 from trainjob.formatting import plain_number
@@ -43,12 +44,18 @@ class NumberLabels:
     """Reads numbers in the first pass."""
 
     column: str
+    thousands: Thousands = field(default_factory=Thousands)
 
     def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The labels are float64 [n]."""
-        return read_numbers(rows, self.column, on_bad)
+        usable, labels = read_numbers(rows, self.column, on_bad)
+        if self.thousands.is_open:
+            texts = as_text(usable.table[self.column], self.column, usable.where).unique().drop_null()
+            self.thousands.add(text.strip() for text in texts.to_pylist())
+        return usable, labels
 
     def merge(self, later: "NumberLabels") -> Translation:
+        self.thousands.merge(later.thousands)
         return lambda labels: labels
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], OneNumber]":
@@ -65,7 +72,7 @@ class NumberLabels:
         refuse_too_few(survey.hashes, dataset)
         strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MAX_STRATA))
         edges = np.unique(np.quantile(labels, np.arange(1, strata) / strata)) if strata > 1 else np.empty(0)
-        return survey, OneNumber(edges.tolist())
+        return survey, OneNumber(edges.tolist(), thousands=self.thousands.note(self.column) or "")
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,8 @@ class OneNumber(Target):
     """The training labels' QUANTILES."""
     outliers: int = field(default=0, compare=False)
     """Training labels that lie far from the others; not saved."""
+    thousands: str = field(default="", compare=False)
+    """A note on labels whose points seem to separate thousands; not saved."""
 
     @property
     def width(self) -> int:
@@ -132,13 +141,15 @@ class OneNumber(Target):
         return {"label_range": {"Smallest label": least, "Median label": median, "Largest label": most}}
 
     def notes(self) -> list[str]:
+        notes = [self.thousands] if self.thousands else []
         if not self.outliers:
-            return []
+            return notes
         low, high = (plain_number(self.quantiles[end]) for end in (0, -1))
         count = "1 training row has a label" if self.outliers == 1 else f"{self.outliers:,} training rows have labels"
         return [
+            *notes,
             f"{count} far from all others (they range from {low} to {high}): if such a number stands for a missing "
-            "label, drop its rows; loss: {huber: {}} lets outliers count less"
+            "label, drop its rows; loss: {huber: {}} lets outliers count less",
         ]
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
