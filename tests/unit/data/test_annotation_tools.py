@@ -112,6 +112,21 @@ def test_ratings_of_json_min_are_numbers(tmp_path: Path) -> None:
     assert target.quantiles[-1] == 5
 
 
+def test_a_row_of_json_min_without_a_span_is_a_text_without_spans(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"text": f"one two {n}", "id": n, "annotator": 1, "annotation_id": n} for n in range(42)
+    ]
+    for row in rows[2:]:
+        row["label"] = [{"start": 0, "end": 3, "text": "one", "labels": ["A"]}]
+    rows[1]["annotation_id"] = None
+    file = written(tmp_path, rows)
+    with pytest.raises(DataError, match="item 2: the task has no annotation in Label Studio: its labels do not count"):
+        fitted(file, "tokenClassifier", "label")
+    assert sum(fitted(file, "tokenClassifier", "label", onBadRows="drop").rows.values()) == 41
+    del rows[1]
+    assert json.loads(spans_read(written(tmp_path, rows))[0]) == {"result": []}
+
+
 def test_an_annotation_without_a_span_is_a_text_without_spans(tmp_path: Path) -> None:
     relation = {"from_id": "s0", "to_id": "s4", "type": "relation", "direction": "right"}
     rows = [

@@ -18,6 +18,7 @@ _PLAIN = {"rating": "rating", "number": "number", "datetime": "datetime", "pairw
 """The key of the value of each type of control that answers a whole task with one value."""
 _LISTED = {"choices": "choices", "textarea": "text"}
 """The same for controls that answer with a list."""
+_SKIPPED, _NOT_ANNOTATED = (f"the task {what} in Label Studio" for what in ("was skipped", "has no annotation"))
 _MAX_CHARACTERS = 60
 _OF_A_PART = {"start", "x"}
 """Keys of a value that belongs to a part of a text or an image."""
@@ -57,7 +58,8 @@ def as_row(row: dict[str, Any], where: str) -> dict[str, Any]:
         refused = row["answer"] in ("reject", "ignore")
         return AnnotatedRow(row, f'the answer in Prodigy is "{row["answer"]}"' if refused else "")
     if "annotation_id" in row and "annotator" in row:
-        return {name: _of_json_min(value) for name, value in row.items()}
+        found = {name: _of_json_min(value) for name, value in row.items()}
+        return AnnotatedRow(found, _NOT_ANNOTATED if row["annotation_id"] is None else "")
     return row
 
 
@@ -129,8 +131,7 @@ def _row_of_task(task: dict[str, Any], where: str) -> AnnotatedRow:
         values = [each.get(name) for each in answers]
         different = {_canonical(value): value for value in values}
         row[name] = values[0] if len(different) == 1 else Disagreement(len(values), tuple(different.values()))
-    skipped = "was skipped" if annotations else "has no annotation"
-    return AnnotatedRow(row, "" if given else f"the task {skipped} in Label Studio")
+    return AnnotatedRow(row, "" if given else _SKIPPED if annotations else _NOT_ANNOTATED)
 
 
 def _answers(results: list[Any]) -> dict[str, Any]:
