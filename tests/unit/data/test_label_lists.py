@@ -222,6 +222,14 @@ def test_labels_of_the_validation_rows_that_are_empty_or_new_are_named(tmp_path:
     assert "known labels are a, b" in found
 
 
+def test_empty_labels_of_the_training_rows_beside_lists_are_told_how_to_be_written(tmp_path: Path) -> None:
+    for empty, said in ([""], ": fill it in or drop the row; [] is"), (["", None], " ([] is"):
+        file = write_jsonl(tmp_path / "a.jsonl", [*(10 * ["a|b", "b", "a|c"]), *empty])
+        with pytest.raises(DataError) as caught:
+            fit(spec_of(file))
+        assert f'the label (column "tags") is empty{said} a row without a label' in str(caught.value)
+
+
 def test_each_label_has_its_share_of_the_validation_rows(tmp_path: Path) -> None:
     chance = np.random.default_rng(0)
     shares = np.array([0.5, 0.4, 0.2, 0.1, 0.05, 0.03])

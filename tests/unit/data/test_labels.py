@@ -117,7 +117,7 @@ def test_several_labels_in_one_are_told(separator: str) -> None:
     names = ["Action", "Comedy", f"Action{separator}Comedy", f"Action{separator}War", f"Comedy{separator}War"]
     assert label_notes(names, [1] * 5) == [
         f'3 of 5 classes look like several labels in one: "{names[2]}" (1 row), "{names[3]}" (1 row), "{names[4]}" '
-        "(1 row). Each is a class of its own: if rows of texts or images have several labels, write lists of them"
+        "(1 row). Each is a class of its own: if rows of texts or images have several labels, write lists such as a|b"
     ]
 
 

@@ -76,6 +76,11 @@ class BadRows:
             text, file = without_secrets(first.text), without_secrets(first.file)
             mistake.first.append(ShownRow(text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…", file))
 
+    def advise(self, error: RowError) -> None:
+        """Gives the rows that were counted with this kind of error its advice."""
+        if (mistake := self.mistakes.get(error.kind)) is not None:
+            mistake.advice, mistake.message = error.advice, f"{mistake.message}; {error.advice}"
+
     def merge(self, later: "BadRows") -> None:
         """Adds the counts of a later part of the set."""
         for name, other in later.mistakes.items():

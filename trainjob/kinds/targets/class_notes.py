@@ -14,7 +14,7 @@ _MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat", "\\n")
 _EXCEL_ERRORS = ("#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!")
 _NO_LABEL = "-1"
 """The label that data sets of the Hugging Face hub with numbered classes give to rows without one."""
-_AS_LISTS = ": if rows of texts or images have several labels, write lists of them"
+_AS_LISTS = ": if rows of texts or images have several labels, write lists such as a|b"
 _SEPARATORS = "|;#,"
 
 

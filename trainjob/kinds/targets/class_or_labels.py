@@ -11,14 +11,14 @@ import numpy as np
 from trainjob.api import Dataset, ImageClassifier, TextClassifier
 from trainjob.data.first_pass.survey import Survey, T, Translation, refuse_too_few
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
-from trainjob.data.read.label_lists import Notation, label_column, labels_in, list_error, notation_of
+from trainjob.data.read.label_lists import Notation, empty_label_error, label_column, labels_in, list_error, notation_of
 from trainjob.data.read.labels import label_errors, label_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import DataError, listed
 from trainjob.kinds.classifier import ONE_CLASS_LOSS
 from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.kinds.targets.one_class import OneClass
-from trainjob.kinds.targets.several_labels import MAX_LABELS, SeveralLabels
+from trainjob.kinds.targets.several_labels import EMPTY_LIST, MAX_LABELS, SeveralLabels
 
 ClassTarget = OneClass | SeveralLabels
 """The target of a classifier."""
@@ -93,6 +93,7 @@ class ClassOrLabels:
             )
         found = self._labels_of(cells)
         names = self.given or sorted({name for each in found.values() for name in each})
+        bad.advise(empty_label_error("", self.column, EMPTY_LIST))
         uris = listed(dataset.train.all_uris)
         if not names:
             raise TooFewRows(f'{uris}: no row has a label: column "{self.column}" has only empty lists')

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MAX_LABELS = 1000
 MAX_COMBINATIONS, ROWS_OF_COMBINATION = 1000, 20
 """The most combinations of labels that are strata, and the fewest rows of such a combination."""
+EMPTY_LIST = "[] is a row without a label"
 USUAL_THRESHOLD = 0.5
 SHOWN_LABELS, SHOWN_IN_ERRORS = 20, 10
 
@@ -83,8 +84,9 @@ class SeveralLabels(Target):
         shown = ", ".join(f"{self.names[index]} ({self.counts[index]:,})" for index in largest[:SHOWN_LABELS])
         more = f" and {len(largest) - SHOWN_LABELS:,} more" if len(largest) > SHOWN_LABELS else ""
         mean = sum(self.counts) / max(self.rows, 1)
+        without = f"; {self.without:,} training rows have none" if self.without else ""
         return (
-            f"several labels a row, {mean:.2g} on average; {self.without:,} training rows have none. "
+            f"several labels a row, {mean:.2g} on average{without}. "
             f"{len(largest):,} labels; training rows of each: {shown}{more}"
         )
 
@@ -127,9 +129,7 @@ class SeveralLabels(Target):
         for index in np.flatnonzero(is_bad).tolist():
             problem, location = problems[int(numbers[index])], rows.where(index)
             on_bad(
-                list_error(location, column, problem)
-                if problem
-                else empty_label_error(location, column, "[] is a row without a label")
+                list_error(location, column, problem) if problem else empty_label_error(location, column, EMPTY_LIST)
             )
         return rows.take(np.flatnonzero(~is_bad)), of_cell[numbers[~is_bad]]
 
