@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from trainjob.data.read.label_lists import OFF, ON, SEPARATOR, canonical, labels_in, notation_of
+from trainjob.errors import DataError
 from trainjob.kinds.inputs.column_types import SHARE, CellCounts
 
 WORDS_OF_TEXT, WORDS_OF_TITLE = 3, 2
@@ -71,6 +72,18 @@ class Column:
     def is_flag(self) -> bool:
         """Whether its cells are 0 and 1, true and false, or yes and no, each of which occurs."""
         return self.may_be_flag and bool(self._flags & set(ON)) and bool(self._flags & set(OFF))
+
+    def is_learned(self, name: str) -> bool:
+        """Whether a model of tables would learn from the column, which has this name."""
+        return not self.problem(name) and self.found.type(name)[0] != "ignore"
+
+    def problem(self, name: str) -> str:
+        """Why the type of the column, which has this name, is not clear; empty where it is."""
+        try:
+            self.found.type(name)
+        except DataError as error:
+            return str(error).partition(", or set")[0]
+        return ""
 
     @property
     def may_be_flag(self) -> bool:

@@ -106,7 +106,10 @@ class Look:
         if len(sure := [name for name in lists if self.nested.get(name) != _UNKNOWN_LIST]) == 1:
             return {"label": sure[0]}, "GUESSED: the only column of lists"
         flags = [name for name, column in self.columns.items() if column.is_flag]
-        return ({"labels": flags}, "GUESSED: the columns of 0 and 1, one for each label") if len(flags) > 1 else None
+        others = [name for name, column in self.columns.items() if column.is_learned(name) and not column.is_text]
+        if not 1 < len(flags) >= len(set(others) - set(flags)):
+            return None  # with more columns of other types, flags describe the row as these do
+        return {"labels": flags}, "GUESSED: the columns of 0 and 1, one for each label"
 
     def number_label(self) -> tuple[str, str]:
         """The column with the number to predict for each row, and the reason. Raises Unsuitable where none is likely,

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -123,10 +124,46 @@ def test_columns_that_cannot_be_read_are_left_out_and_named(tmp_path: Path) -> N
     data = write(tmp_path / "rows.csv", ["amount", "price", "day", "label"], rows)
     spec, text = proposal(tmp_path, data)
     assert spec["dataset"]["columns"] == {"price": "ignore", "day": "ignore"}
-    for name in "price", "day":
-        assert f'# Left out: the column "{name}" holds numbers in a spelling that is not read' in text
+    for name, cell in ("price", "0,50"), ("day", "01.01.2025"):
+        said = f'the column "{name}" holds numbers or dates in a spelling that is not read, such as {cell}: write'
+        assert f"# Left out: {said}" in text
     done = init(data, "--label", "price", "--kind", "tableRegressor")
     assert '"price" does not hold numbers, or spells them such as 12,5: write them as 12.5' in str(done.exception)
+
+
+def test_a_label_that_cannot_be_read_is_named_beside_texts(tmp_path: Path) -> None:
+    rows = [[f"a text of some words {n}", f"{n},50"] for n in range(60)]
+    spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["text", "price"], rows))
+    assert "causalLM" in spec["model"]
+    assert '# Not read: price.\n# Perhaps a label: the column "price" holds numbers or dates in a spelling' in text
+
+
+@pytest.mark.parametrize("kind", ["tableRegressor", "tableClassifier", "textRegressor"])
+def test_points_that_seem_to_separate_thousands_are_told(tmp_path: Path, kind: str) -> None:
+    rows = [[f"a text of some words {n}", f"{n}.250" if n % 6 else str(900 + n), "ab"[n % 2]] for n in range(60)]
+    data = write(tmp_path / "rows.csv", ["text", "sales", "shape"], rows)
+    _, text = proposal(tmp_path, data, "--kind", kind, "--label", "shape" if kind == "tableClassifier" else "sales")
+    said = (
+        r'# column "sales": points seem to separate thousands, as in (?P<n>\d+)\.250, but are read as decimal points: '
+    )
+    assert re.search(said + r"if it is (?P=n)250, write it so\n", text)
+
+
+@pytest.mark.parametrize("cell", ["0.250", "1.25", "1250", "1e3"])
+def test_points_of_decimals_are_not_told(tmp_path: Path, cell: str) -> None:
+    rows = [[f"{1 + n}.250" if n % 5 else n, cell if n == 7 else f"{n}.250", "ab"[n % 2]] for n in range(1, 60)]
+    _, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["area", "size", "label"], rows))
+    assert 'column "area": points seem' in text
+    assert 'column "size": points seem' not in text
+
+
+def test_flags_among_other_columns_are_no_labels(tmp_path: Path) -> None:
+    header = ["age", "plan", "visits", "active", "ticket", "left"]
+    rows = [[n % 41, "pqr"[n % 3], n * 7 % 31, n % 2, f"a text of some words {n}", n // 2 % 2] for n in range(90)]
+    data = write(tmp_path / "rows.csv", header, rows)
+    spec, text = proposal(tmp_path, data)
+    assert spec["dataset"]["label"] == "left"
+    assert "# `--kind tableClassifier` also learns from age, plan, visits, active.\n" in text
 
 
 def test_columns_of_times_are_not_texts(tmp_path: Path) -> None:

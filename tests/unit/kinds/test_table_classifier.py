@@ -233,15 +233,18 @@ def test_cells_that_are_no_numbers_are_named_by_row(tmp_path: Path) -> None:
 
 def test_columns_that_must_be_asked_about_are_refused(tmp_path: Path) -> None:
     file = write_customers(tmp_path / "rows.csv", age={number: f"{number},5" for number in range(200)})
-    with pytest.raises(DataError, match=r'"age" holds numbers in a spelling that is not read, such as 1,234\.50'):
+    with pytest.raises(
+        DataError, match=r'"age" holds numbers or dates in a spelling that is not read, such as 0,5: write'
+    ):
         fit(spec_of(file))
     for spelling in ("${}", "{} €", "{}%", "3.{}.2026", "3/{}/2026", "2026/3/{}", "{}-Mar-2026", "{}-03-2026 10:30"):
         write_customers(file, age={number: spelling.format(10 + number % 3) for number in range(200)})
-        with pytest.raises(DataError, match=r'"age" holds numbers .* or dates such as 31\.12\.2026'):
+        first = re.escape(spelling.format(10))
+        with pytest.raises(DataError, match=f'"age" holds numbers or dates .*, such as {first}: write'):
             fit(spec_of(file))
     mixed = ("2026-03-{}", "{}.03.2026", "03/{}/2026")
     write_customers(file, age={number: mixed[number % 3].format(10 + number % 13) for number in range(200)})
-    with pytest.raises(DataError, match=r'"age" holds numbers .* or dates such as'):
+    with pytest.raises(DataError, match=r'"age" holds numbers or dates .*, such as 11\.03\.2026: write'):
         fit(spec_of(file))
     file.write_text("a,a,label\n1,2,x\n3,4,y\n")
     with pytest.raises(DataError, match='has 2 columns "a": rename all but one'):

@@ -34,6 +34,8 @@ def propose(look: Look) -> Proposal:
     words = sum(look.columns[name].words for name in look.texts)
     batch = min(_BATCH, max(1, words * _TOKENS_OF_A_WORD // (_TOKENS_OF_A_ROW * _STEPS)))
     found = _proposal(0, {"causalLM": {"decoder": {}}}, {"text": look.texts}, comment, [note])
+    problems = (column.problem(name) for name, column in look.columns.items() if name not in look.texts)
+    found.notes += [*look.not_read(look.texts), *(f"Perhaps a label: {problem}." for problem in problems if problem)]
     found.training = {"epochs": 10, "batchSize": batch, "earlyStopping": {"patience": 3}}
     found.comments["batchSize"] = f"of rows that hold several texts, {_TOKENS_OF_A_ROW} tokens in all"
     return found

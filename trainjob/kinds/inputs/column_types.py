@@ -28,6 +28,7 @@ FIRST_ROWS = 10_000
 FEW_WORDS = 20
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
+_LONGEST = 30
 _CODE, _WHOLE = r"^[+-]?0\d+(\.\d*)?$", r"^[+-]?\d+$"
 _DIGIT_NEAR_START = r"(?s)^.{0,3}\d"
 _MONTHS = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
@@ -64,6 +65,8 @@ class CellCounts:
     flags: int = 0
     like_numbers: int = 0
     """Cells such as 1.234,50, $ 12.50, 3 €, 31.12.2026 and 12/31/2026, which cannot be read."""
+    like_a_number: str = ""
+    """The first of them."""
     has_codes: bool = False
     """Whether a number begins with a zero, as postal codes do, or is whole and too large to be told from others."""
     words: set[str] | None = field(default_factory=set[str])
@@ -98,8 +101,10 @@ class CellCounts:
         is_near = pc.fill_null(pc.match_substring_regex(values, _DIGIT_NEAR_START), False)
         is_near = is_near.to_numpy(zero_copy_only=False) & is_other
         if is_near.any():  # as the other pattern takes long to compile
-            near = pc.match_substring_regex(values.filter(pa.array(is_near)), _LOOKS_LIKE_NUMBER)
-            self.like_numbers = int(np.sum(times[is_near][near.to_numpy(zero_copy_only=False)]))
+            near = values.filter(pa.array(is_near))
+            is_like = pc.match_substring_regex(near, _LOOKS_LIKE_NUMBER)
+            self.like_numbers = int(np.sum(times[is_near][is_like.to_numpy(zero_copy_only=False)]))
+            self.like_a_number = next(iter(near.filter(is_like).to_pylist()), "")
 
     def merge(self, later: "CellCounts") -> None:
         """Adds the types found in the cells that follow."""
@@ -110,6 +115,7 @@ class CellCounts:
         self.dates += later.dates
         self.flags += later.flags
         self.like_numbers += later.like_numbers
+        self.like_a_number = self.like_a_number or later.like_a_number
         self.has_codes |= later.has_codes
         if self.words is not None:
             self.words.update(later.words or ())
@@ -139,8 +145,8 @@ class CellCounts:
             return "date", None
         if max(self.numbers, self.dates) + self.like_numbers >= SHARE * known and not self.has_codes:
             raise DataError(
-                f'the column "{name}" holds numbers in a spelling that is not read, such as 1,234.50 or 12,5 or $3, '
-                "or dates such as 31.12.2026 or 12/31/2026: write them as 1234.50 and 2026-12-31, or set "
+                f'the column "{name}" holds numbers or dates in a spelling that is not read, such as '
+                f"{self.like_a_number[:_LONGEST]}: write numbers as 1234.50 and dates as 2026-12-31, or set "
                 f"dataset.columns to {typed(name, 'category')} or {typed(name, 'ignore')}"
             )
         if self.words is None:

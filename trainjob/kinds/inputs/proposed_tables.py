@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainjob.errors import DataError, listed
+from trainjob.errors import listed
 from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
 
 
@@ -27,11 +27,10 @@ def table_proposal(kind: str, look: Look, label: Mapping[str, Any], why: str) ->
     columns, notes, has_others = dict[str, str](), list[str](), False
     for name, column in look.columns.items():
         if name not in (*labels, *texts):
-            try:
-                has_others |= column.found.type(name)[0] != "ignore"
-            except DataError as error:
+            has_others |= column.is_learned(name)
+            if problem := column.problem(name):
                 columns[name] = "ignore"
-                notes.append(f"Left out: {str(error).partition(', or set')[0]}.")
+                notes.append(f"Left out: {problem}.")
     if texts and not has_others:
         raise Unsuitable(
             f"beside the label, only texts can be learned from ({listed(texts)}), which textClassifier and "

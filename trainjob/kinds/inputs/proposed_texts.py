@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from trainjob.data.read.annotation_tools import has_columns_of_a_tool
-from trainjob.errors import DataError, listed
-from trainjob.kinds.column import Column
+from trainjob.errors import listed
 from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
 
 _PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
@@ -49,15 +47,9 @@ def _other_kind(kind: str, look: Look, read: Sequence[str]) -> list[str]:
     that the user gave."""
     if has_columns_of_a_tool(look.names):
         return []
-    others = [name for name, column in look.columns.items() if name not in read and _is_learned(name, column)]
+    others = [name for name, column in look.columns.items() if name not in read and column.is_learned(name)]
     learned = f"`--kind {kind}` also learns from {listed(others)}."
     return [learned] if others else []
-
-
-def _is_learned(name: str, column: Column) -> bool:
-    with suppress(DataError):
-        return column.found.type(name)[0] != "ignore"
-    return False
 
 
 def _text_fields(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
