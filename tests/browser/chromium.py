@@ -39,16 +39,16 @@ class Browser:
 
     def open(self, page: Path, width: int) -> None:
         """Shows the file `page` in a window `width` pixels wide."""
-        self._is_phone = width < 600
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": self._is_phone}
-        self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        self._driver.get(page.as_uri())
+        self.visit(page.as_uri(), width)
 
     def faults(self) -> list[str]:
         """Describes each part of the open page that cannot be read, in one sentence each."""
         return self._driver.execute_script(PROBE)
 
-    def visit(self, address: str) -> None:
+    def visit(self, address: str, width: int = 1280) -> None:
+        self._is_phone = width < 600
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": self._is_phone}
+        self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         self._driver.get(address)
 
     def text_of(self, name: str) -> str:

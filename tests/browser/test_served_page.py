@@ -49,3 +49,17 @@ def test_the_command_is_one_that_a_shell_reads(chromium: Browser, tmp_path: Path
     assert json.loads(body) == predictor.preprocessor.input.example()
     assert "'" in json.loads(body)["rows"][0]["name"]
     assert html.count('rows="1" placeholder="') == 2, "each cell shows what it may hold"
+
+
+def test_names_of_classes_are_not_broken_on_a_phone(chromium: Browser, tmp_path: Path) -> None:
+    train = tmp_path / "train.csv"
+    train.write_text("text,label\n" + "".join(f"row {n},{('entailment', 'contradiction')[n % 2]}\n" for n in range(40)))
+    encoder = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 300}
+    spec = {
+        "model": {"textClassifier": {"encoder": encoder, "maxLength": 32}},
+        "dataset": {"train": {"uri": str(train)}, "text": ["text"], "label": "label"},
+    }
+    with served(Predictor.load(make_run(tmp_path / "run", spec)), "pairs") as server:
+        chromium.visit(f"http://127.0.0.1:{server.port}/", 390)
+        assert {name for name, *_ in chromium.ask("row 1")} == {"entailment", "contradiction"}
+        assert chromium.faults() == []

@@ -202,7 +202,9 @@ def _show(inputs: list[str], replies: "Sequence[Reply]", captions: list[str]) ->
 
     out = console()
     for name, reply, caption in zip(inputs, replies, captions, strict=True):
-        table = Table(title=Text(name[:MAX_TITLE_CHARACTERS]), title_justify="left")
+        title = name if len(name) <= MAX_TITLE_CHARACTERS else f"{name[:MAX_TITLE_CHARACTERS]}…"
+        out.print(Text(title, "table.title"), soft_wrap=True)
+        table = Table()
         for number, heading in enumerate(reply.headings):
             table.add_column(heading, justify="right" if number else "left")
         for cells in reply.lines():
