@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-import pyarrow as pa
 import yaml
 
 from trainjob.errors import UserError
@@ -25,12 +24,11 @@ from trainjob.report.charts import (
     smoothed,
 )
 from trainjob.report.charts import remarks as chart_remarks
+from trainjob.report.held_back import held_back, lead_over, why_no_lead
 from trainjob.report.mistakes import common_folder
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents, read_contents
-from trainjob.runs.files import MODEL, PREDICTIONS
 from trainjob.runs.folder import flatten, to_dict
-from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
 _NOT_COMPARED = ("spec.storage",)
@@ -48,6 +46,8 @@ class ComparedRun:
     """The set that it is judged by: test or, without a test set, validation; empty before there are scores."""
     lead: Lead | None
     """Over the first run, where both were scored on the same rows."""
+    why_no_lead: str
+    """Why another run than the first has no lead, as a clause; otherwise empty."""
 
     @property
     def scores(self) -> Scores | None:
@@ -64,14 +64,14 @@ def compare(folders: Sequence[Folder]) -> list[ComparedRun]:
         raise UserError("give at least two runs to compare")
     contents = [read_contents(folder) for folder in folders]
     names, parent = [each.job.metadata.name for each in contents], common_folder(uris)
-    held = [_held_back(each, folder) for each, folder in zip(contents, folders, strict=True)]
+    held = [held_back(each, folder) for each, folder in zip(contents, folders, strict=True)]
+    names = [uri.removeprefix(parent) if names.count(name) > 1 else name for name, uri in zip(names, uris, strict=True)]
     return [
-        _run(
-            uri.removeprefix(parent) if names.count(name) > 1 else name,
-            each,
-            _lead(each, rows, held[0]) if number > 0 else None,
-        )
-        for number, (name, uri, each, rows) in enumerate(zip(names, uris, contents, held, strict=True))
+        ComparedRun(names[0], contents[0], _set_name(contents[0]), None, ""),
+        *(
+            ComparedRun(name, each, _set_name(each), lead_over(rows, held[0]), why_no_lead(rows, held[0]))
+            for name, each, rows in zip(names[1:], contents[1:], held[1:], strict=True)
+        ),
     ]
 
 
@@ -97,10 +97,8 @@ def score_table(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]]]:
 
 
 def remarks(runs: Sequence[ComparedRun]) -> list[str]:
-    """Sentences about the scores."""
-    if all(run.lead is None for run in runs):
-        return ["There is no lead over the first run: no other run has kept predictions for the same rows."]
-    return []
+    """Sentences about the scores: why runs have no lead over the first one."""
+    return [f"{run.name} has no lead over {runs[0].name}: {run.why_no_lead}." for run in runs if run.why_no_lead]
 
 
 def to_json(runs: Sequence[ComparedRun]) -> dict[str, Any]:
@@ -123,6 +121,7 @@ def _run_to_json(run: ComparedRun) -> dict[str, Any]:
         "scores": scores and scores.model_dump(mode="json", by_alias=True, exclude=_LONG),
         "standing": estimates and estimates.model_dump(mode="json", by_alias=True),
         "leadOverFirst": ahead and {**ahead.model_dump(mode="json", by_alias=True), "verdict": ahead.verdict},
+        "whyNoLead": run.why_no_lead or None,
     }
 
 
@@ -146,41 +145,8 @@ def render_comparison(runs: Sequence[ComparedRun]) -> str:
     )
 
 
-def _run(name: str, contents: Contents, over_first: Lead | None) -> ComparedRun:
-    set_name = next((each for each in ("test", "validation") if each in contents.evaluation), "")
-    return ComparedRun(name, contents, set_name, over_first)
-
-
-@dataclass(frozen=True)
-class _HeldBack:
-    key: dict[str, Any]
-    """Tells the rows from others."""
-    labels: pa.ChunkedArray
-    predicted: pa.ChunkedArray
-
-
-def _held_back(contents: Contents, folder: Folder) -> _HeldBack | None:
-    """The predictions of a run's model for the rows that it is judged by; None if they are not kept."""
-    dataset, spec = contents.job.spec.dataset, contents.job.spec
-    if dataset is None or not folder.exists(f"{PREDICTIONS}/{MODEL}.parquet"):
-        return None
-    stored = read_predictions(folder, MODEL)
-    key: dict[str, Any] = {"test": dataset.test}
-    if dataset.test is None:
-        key = {"validation": dataset.validation, "train": dataset.train}
-    if dataset.test is None and dataset.validation.fraction is not None:
-        texts = (dataset.text, dataset.text_pair, dataset.text_negative)  # by which the split knows rows
-        key |= {"seed": spec.training.seed, "text": texts}
-    return _HeldBack(key, stored["label"], stored["prediction"])
-
-
-def _lead(contents: Contents, rows: _HeldBack | None, first: _HeldBack | None) -> Lead | None:
-    if rows is None or first is None or (rows.key, rows.labels) != (first.key, first.labels):
-        return None
-    columns = (rows.labels, rows.predicted, first.predicted)
-    scores = next(iter(contents.evaluation.values()), None)
-    judge = scores.judge_of(columns) if scores is not None else None
-    return judge.lead(*map(judge.values, columns)) if judge is not None else None
+def _set_name(contents: Contents) -> str:
+    return next((each for each in ("test", "validation") if each in contents.evaluation), "")
 
 
 def _parameters(run: ComparedRun) -> str:

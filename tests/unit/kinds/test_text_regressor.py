@@ -209,6 +209,16 @@ def test_the_split_has_labels_of_every_size(data: Path) -> None:
     assert target == fitted.preprocessor.target
 
 
+def test_copies_of_few_texts_are_set_aside_whatever_their_labels(data: Path, tmp_path: Path) -> None:
+    """Each range of labels has one text, which cannot be on both sides."""
+    (tmp_path / "train.csv").write_text("text,points\n" + "".join(f"{word},{WORTH[word]}\n" * 20 for word in WORTH))
+    values = spec_of(data)
+    spec = TrainJobSpec.model_validate(
+        values | {"dataset": values["dataset"] | {"train": {"uri": str(tmp_path / "train.csv")}}}
+    )
+    assert fit(spec).rows == {"train": 80, "validation": 20, "test": 60}
+
+
 def test_a_network_learns_the_standardized_label(data: Path) -> None:
     spec = TrainJobSpec.model_validate(spec_of(data))
     fitted = fit(spec)

@@ -12,17 +12,29 @@ from trainjob.cli.app import app
 from trainjob.errors import UserError
 from trainjob.evaluation import Confusion, classification_scores
 from trainjob.evaluation.predictions import table
+from trainjob.evaluation.scores.numbers import number_scores
 from trainjob.formatting import MISSING
-from trainjob.report.compare import compare, differences, render_comparison, score_table
+from trainjob.report.compare import compare, differences, remarks, render_comparison, score_table
 from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
 CLASSES = ["ham", "spam"]
 LABELS = np.arange(200) % 2
+REGRESSION = number_scores(np.arange(200.0), np.arange(200.0) + 1, 20.0).model_dump(mode="json", by_alias=True)
+NONE_KEPT = "has no predictions to compare (unfinished, or of a kind of model that keeps none)"
 
 
-def run_of(folder: Path, name: str, right: int, changes: tuple[str, str] = ("", ""), epochs: int = 3) -> Folder:
-    """A finished run whose model has the first so many of 200 validation rows right."""
+def run_of(
+    folder: Path,
+    name: str,
+    right: int,
+    changes: tuple[str, str] = ("", ""),
+    epochs: int = 3,
+    digest: str = "3f2a",
+    seed: int = 0,
+) -> Folder:
+    """A finished run whose model has the first so many of 200 validation rows right. `digest` is that of its source,
+    and `seed` that of its split."""
     records = [step(n, loss=2.0 / n) for n in range(1, 10 * epochs + 1)]
     records += [epoch(n, train_loss=1.0 / n, validation_f1=0.2 * n) for n in range(1, epochs + 1)]
     run = write_run(folder / name, TEXT_JOB.replace("mail", name, 1).replace(*changes), records)
@@ -33,6 +45,7 @@ def run_of(folder: Path, name: str, right: int, changes: tuple[str, str] = ("", 
     found = classification_scores(Confusion.of_matrix(confusion), 20.0, CLASSES).model_dump(mode="json", by_alias=True)
     run.write("evaluation.json", json.dumps({"validation": found, "test": None}).encode())
     write_predictions(run, "model", table(np.arange(200), predicted, CLASSES, None, LABELS))
+    run.write("fitted/split.json", json.dumps({"contents": {"train": digest}, "split": {"seed": seed}}).encode())
     return run
 
 
@@ -65,12 +78,35 @@ def test_a_lead_over_the_first_is_told_on_the_same_rows(tmp_path: Path) -> None:
     assert cells([better, first])[1]["Verdict"] == "worse"
 
 
-@pytest.mark.parametrize("changes", [("epochs: 4", "seed: 1"), ("text: [body]", "text: [title]")])
-def test_another_split_has_other_rows(tmp_path: Path, changes: tuple[str, str]) -> None:
+@pytest.mark.parametrize(("digest", "seed"), [("91c0", 0), ("3f2a", 1)], ids=["other columns", "another seed"])
+def test_another_split_has_other_rows(tmp_path: Path, digest: str, seed: int) -> None:
     """Sorted by class, their labels may be the same nevertheless."""
-    first, second = run_of(tmp_path, "first", 150), run_of(tmp_path, "second", 190, changes)
+    first, second = run_of(tmp_path, "first", 150), run_of(tmp_path, "second", 190, digest=digest, seed=seed)
     assert "Verdict" not in cells([first, second])[1], "a line of dashes is left out"
-    assert "other run has kept predictions for the same rows" in render_comparison(compare([first, second]))
+    assert "second has no lead over first: other validation rows were set aside" in render_comparison(
+        compare([first, second])
+    )
+
+
+def test_why_there_is_no_lead(tmp_path: Path) -> None:
+    first = run_of(tmp_path, "first", 150)
+    relabelled, other_file = (run_of(tmp_path, name, 190) for name in ("relabelled", "other-file"))
+    swapped = table(np.arange(200), LABELS, CLASSES, None, LABELS[::-1])
+    write_predictions(relabelled, "model", swapped)
+    other_file.write("trainjob.yaml", other_file.read("trainjob.yaml").replace(b"/data/mail.csv", b"/data/else.csv"))
+    numbers = run_of(tmp_path, "numbers", 190, ("textClassifier", "textRegressor"))
+    numbers.write("evaluation.json", json.dumps({"validation": REGRESSION, "test": None}).encode())
+    open_run = write_run(tmp_path / "open", TEXT_JOB.replace("mail", "open", 1), [])
+    better = run_of(tmp_path, "better", 190)
+    assert remarks(compare([first, better, relabelled, other_file, numbers, open_run])) == [
+        "relabelled has no lead over first: its rows have other labels than those of the first run.",
+        "other-file has no lead over first: it was scored on validation rows set aside from /data/else.csv, the first "
+        "run on validation rows set aside from /data/mail.csv.",
+        "numbers has no lead over first: it is judged by RMSE, the first run by F1.",
+        f"open has no lead over first: it {NONE_KEPT}.",
+    ]
+    (remark,) = remarks(compare([open_run, first]))
+    assert remark == f"first has no lead over open: the first run {NONE_KEPT}."
 
 
 def test_a_run_under_way_and_a_function_stand_beside(tmp_path: Path) -> None:
@@ -117,6 +153,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert [run["name"] for run in told["runs"]] == ["first", "second"]
     assert told["runs"][0]["leadOverFirst"] is None
     assert told["runs"][1]["leadOverFirst"]["verdict"] == "better"
+    assert told["runs"][1]["whyNoLead"] is None
     assert told["runs"][1]["scores"]["accuracy"] == 0.95
     file = tmp_path / "compared.html"
     result = CliRunner().invoke(app, ["compare", first.uri, second.uri, "--output", str(file)])

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from trainjob.api import Dataset, TrainJobSpec
 from trainjob.data.batches.examples import Examples
-from trainjob.data.first_pass.survey import Survey, T, Translation, refuse_too_few
+from trainjob.data.first_pass.split import distinct_rows
+from trainjob.data.first_pass.survey import Survey, T, Translation, fewest_rows, refuse_too_few
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.data.read.numbers import read_numbers
@@ -72,7 +73,9 @@ class NumberLabels:
         refuse_too_few(survey.hashes, dataset)
         strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MAX_STRATA))
         edges = np.unique(np.quantile(labels, np.arange(1, strata) / strata)) if strata > 1 else np.empty(0)
-        return survey, OneNumber(edges.tolist(), thousands=self.thousands.note(self.column) or "")
+        target = OneNumber(edges.tolist(), thousands=self.thousands.note(self.column) or "")
+        distinct = distinct_rows(survey.hashes, target.strata(labels, len(labels)), len(target.edges) + 1)
+        return survey, replace(target, edges=[]) if distinct.max() < fewest_rows(dataset) else target
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""The lead of one run's model over that of another, on the rows that both were judged by."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from trainjob.api import Source
+from trainjob.data.read.source import sources_of
+from trainjob.errors import listed
+from trainjob.evaluation import Scores
+from trainjob.evaluation.estimates import Lead
+from trainjob.runs.contents import Contents
+from trainjob.runs.files import FITTED, MODEL, PREDICTIONS, SPLIT
+from trainjob.runs.predictions import read_predictions
+from trainjob.runs.refusals import refuse_damaged
+from trainjob.storage import Folder
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """The predictions of a run's model for the rows that it is judged by."""
+
+    scores: Scores
+    source: Source
+    place: str
+    """Where the rows come from, for a message."""
+    division: Any
+    """Identifies the rows of the source, and those of them that are set aside; None where all rows are judged."""
+    labels: pa.ChunkedArray
+    predicted: pa.ChunkedArray
+
+    @property
+    def main_score(self) -> str:
+        """The score by which such models are compared."""
+        estimates = self.scores.estimates
+        assert estimates is not None, "models that keep predictions are compared by an estimate"
+        return estimates.main_name
+
+
+def held_back(contents: Contents, folder: Folder) -> HeldBack | None:
+    """The predictions of a run; None if they are not kept."""
+    dataset, scores = contents.job.spec.dataset, next(iter(contents.evaluation.values()), None)
+    if dataset is None or scores is None or not folder.exists(f"{PREDICTIONS}/{MODEL}.parquet"):
+        return None
+    stored, name = read_predictions(folder, MODEL), dataset.held_out_set
+    source, place, division = sources_of(dataset).get(name), f"the {name} rows of ", None
+    if source is None:
+        source, place, division = dataset.train, "validation rows set aside from ", _division(folder)
+    return HeldBack(scores, source, place + listed(source.all_uris), division, stored["label"], stored["prediction"])
+
+
+def why_no_lead(run: HeldBack | None, first: HeldBack | None) -> str:
+    """Why the first run is no measure for another one, as a clause; empty where it is."""
+    if run is None or first is None:
+        without = "it" if run is None else "the first run"
+        return f"{without} has no predictions to compare (unfinished, or of a kind of model that keeps none)"
+    if run.main_score != first.main_score:
+        return f"it is judged by {run.main_score}, the first run by {first.main_score}"
+    if (run.place, run.source) != (first.place, first.source):
+        return f"it was scored on {run.place}, the first run on {first.place}"
+    if run.division != first.division:
+        return "other validation rows were set aside (another seed or fraction, other columns or other data)"
+    if run.labels != first.labels:
+        return "its rows have other labels than those of the first run"
+    return ""
+
+
+def lead_over(run: HeldBack | None, first: HeldBack | None) -> Lead | None:
+    """The lead of the model of a run over that of the first one; None where that is no measure for it."""
+    if run is None or first is None or why_no_lead(run, first):
+        return None
+    columns = (run.labels, run.predicted, first.predicted)
+    judge = run.scores.judge_of(columns)
+    return judge.lead(*map(judge.values, columns)) if judge is not None else None
+
+
+def _division(run: Folder) -> Any:
+    """Identifies the rows that may be set aside, and those that are."""
+    with refuse_damaged(run, f"{FITTED}/{SPLIT}"):
+        state = json.loads(run.read(f"{FITTED}/{SPLIT}"))
+        return state["contents"]["train"], state["split"]
