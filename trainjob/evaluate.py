@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import torch
@@ -38,15 +38,18 @@ if TYPE_CHECKING:
 
 BATCH_ROWS, PACKED_BATCH_ROWS = 64, 8
 """Rows of a batch. Rows packed from several texts are long."""
+ADVICE = "Correct these rows, or have them left out with `--on-bad-rows drop`."
 
 
-def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
+def evaluate(
+    folder: Folder, data: str, variant: str | None = None, on_bad_rows: Literal["fail", "drop"] | None = None
+) -> Scores:
     """Scores the best model of a run, or a smaller variant of it, on the rows at the URI `data`, in the precision in
     which the run was scored.
 
     A language model may also be given by its own folder. Raises UserError where there is no model, or no row on which
-    it can be scored, DataError for rows that cannot be used. Gives a Notice of those that are left out where the run
-    drops such rows.
+    it can be scored, DataError for rows that cannot be used. Gives a Notice of those that are left out where
+    `on_bad_rows` or, without it, the run's `dataset.onBadRows` says so.
     """
     with local_copy(model_folder(folder, variant)) as local:
         module, preprocessor = load_any_model(local)
@@ -57,7 +60,8 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     allow_tf32(spec.training.precision if spec is not None else "float32")
     objective = preprocessor.target.objective(spec, module)
-    bad, drops = BadRows(data), spec is not None and spec.dataset is not None and spec.dataset.on_bad_rows == "drop"
+    of_run = spec.dataset.on_bad_rows if spec is not None and spec.dataset is not None else "fail"
+    bad, drops = BadRows(data), (on_bad_rows or of_run) == "drop"
     examples, labels, unknown = list[int](), list[np.ndarray | None](), Counter[str]()
 
     def batches() -> Iterator[Batch]:
@@ -69,13 +73,13 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
 
     tally = tally_batches(module.to(device), objective, batches(), device, _dtype(run, device))
     if bad.count and not drops:
-        raise bad_rows_error({"": bad}, {}, advice="Correct these rows.")
+        raise bad_rows_error({"": bad}, {}, advice=ADVICE)
     if bad.count:
         count = "1 row" if bad.count == 1 else f"{bad.count:,} rows"
         lines = bad.lines(counted=len(bad.mistakes) > 1)
         notify(f"{bad.source}: left out {count}: {'; '.join(lines)}")
     if not sum(examples):
-        raise UserError(f"{data} has no rows")
+        raise UserError(f"{data} has no rows{' that can be used' if bad.count else ''}")
     if problem := preprocessor.target.why_not_scored(joined_labels(labels)):
         raise UserError(f"{data}: these rows {problem}")
     tell_unknown_categories(unknown, sum(examples))

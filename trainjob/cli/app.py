@@ -72,7 +72,8 @@ EXAMPLES = {
         trainjob plan trainjob.yaml --set spec.training.batchSize=64 --json""",
     evaluate: """
         trainjob evaluate runs/tags holdout.csv
-        trainjob evaluate runs/tags s3://data/holdout.parquet --json""",
+        trainjob evaluate runs/tags s3://data/holdout.parquet --json
+        trainjob evaluate runs/tags new.csv --on-bad-rows drop""",
     predict: """
         trainjob predict runs/tags --text "Quantum dots"
         trainjob predict tags new.csv --namespace team-a

@@ -1,6 +1,6 @@
 """`trainjob evaluate`"""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,6 +23,14 @@ def evaluate(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, confusion matrix included.")] = False,
     variant: VariantOption = None,
+    on_bad_rows: Annotated[
+        Literal["fail", "drop"] | None,
+        typer.Option(
+            help="What to do with rows that cannot be scored, such as those of labels that the model has not learned: "
+            "fail names them, drop leaves them out. By default as `dataset.onBadRows` of the run.",
+            show_default=False,
+        ),
+    ] = None,
     context: Context = None,
     namespace: Namespace = None,
 ) -> None:
@@ -35,7 +43,7 @@ def evaluate(
     with quick_imports():
         from trainjob.evaluate import evaluate as score
 
-    scores = score(named_run(run, context, namespace), data, variant)
+    scores = score(named_run(run, context, namespace), data, variant, on_bad_rows)
     if as_json:
         print(printable_json(scores.model_dump_json(by_alias=True, indent=2)))
     else:

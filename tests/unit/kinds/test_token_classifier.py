@@ -150,7 +150,7 @@ def test_wrong_spans_are_named_with_their_rows(tmp_path: Path) -> None:
         'but the text has "one" there',
     ):
         assert words in found
-    assert 'no span of this type: "C"' in found
+    assert 'no span of this type: "C"; known types are A' in found
 
 
 def test_types_that_differ_in_case_or_unicode_form_alone_are_refused(tmp_path: Path) -> None:

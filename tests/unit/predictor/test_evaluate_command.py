@@ -8,9 +8,11 @@ import torch
 from pyarrow import csv
 from sklearn.metrics import confusion_matrix, f1_score
 from torch.nn import functional
+from typer.testing import CliRunner
 
 from predictor_runs import finish
 from trainjob import Predictor
+from trainjob.cli.app import app
 from trainjob.cli.evaluate import evaluate
 from trainjob.errors import Notice, UserError
 from trainjob.evaluation import ClassificationScores, Confusion
@@ -92,6 +94,25 @@ def test_a_run_that_drops_rows_scores_the_others(
     scores = ClassificationScores.model_validate_json(capsys.readouterr().out)
     evaluate(str(text_run), str(text_csv), as_json=True)
     assert scores == ClassificationScores.model_validate_json(capsys.readouterr().out)
+
+
+def test_rows_of_labels_that_the_model_has_not_learned_are_named_or_left_out(tmp_path: Path, text_run: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("tag,body,title\nanimal,a cat,x\nstone,a rock,y\nplant,an oak,z\nmineral,an ore,w\n")
+    command = ["evaluate", str(text_run), str(rows)]
+    refused = CliRunner().invoke(app, command)
+    assert str(refused.exception) == (
+        f"{rows}: 2 rows cannot be used\n"
+        "  2 rows: the label does not occur in the training rows (known labels are animal, plant): "
+        f'{rows}, row 2: "stone"; {rows}, row 4: "mineral"\n'
+        "Correct these rows, or have them left out with `--on-bad-rows drop`."
+    )
+    with pytest.warns(Notice, match=r'left out 2 rows: .*row 2: "stone"'):
+        scored = CliRunner().invoke(app, [*command, "--on-bad-rows", "drop"])
+    assert scored.stdout.startswith("2 rows: accuracy")
+    rows.write_text("tag,body,title\nstone,a rock,y\n")
+    with pytest.raises(UserError, match=r"rows\.csv has no rows that can be used"), pytest.warns(Notice):
+        evaluate(str(text_run), str(rows), on_bad_rows="drop")
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16", "float32"])

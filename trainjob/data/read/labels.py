@@ -41,15 +41,21 @@ def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | 
     if not len(bad):
         return
     names, indices = _encoded(rows, column)
+    known = f"known labels are {listed(classes or [], _SHOWN)}"
     for number, row in enumerate(bad.tolist()):
         location, label = rows.where(row), names[indices[row]]
         if not label:
             yield empty_label_error(location, column)
             continue
         close = difflib.get_close_matches(label, classes or [], n=1) if number < _HINTED else []
-        known = f'did you mean "{close[0]}"?' if close else f"known labels are {listed(classes or [], _SHOWN)}"
-        message = f'{location}: the label "{label}" does not occur in the training rows; {known}'
-        yield RowError(message, location, "the label does not occur in the training rows", f'"{label}", {known}')
+        known, kind = (
+            f"known labels are {listed(classes or [], _SHOWN)}",
+            "the label does not occur in the training rows",
+        )
+        hint = f'did you mean "{close[0]}"?' if close else ""
+        message = f'{location}: the label "{label}" does not occur in the training rows; {hint or known}'
+        detail = f'"{label}", {hint}' if hint else f'"{label}"'
+        yield RowError(message, location, kind, detail, advice=known)
 
 
 def _encoded(rows: Rows, column: str) -> tuple[list[str], np.ndarray]:

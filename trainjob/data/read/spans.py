@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from trainjob.data.read.annotation_tools import RESULT
 from trainjob.data.read.rows import OnBadRow, Rows, as_json, as_text
-from trainjob.errors import RowError
+from trainjob.errors import RowError, listed
 from trainjob.schema.spans import Span, written
 
 _LISTS = ("entities", "spans", "label", "labels", RESULT)
@@ -28,9 +28,9 @@ _NOT_COMPARED = re.compile(r"\s|\\[nr]")
 
 
 class _BadSpan(Exception):
-    def __init__(self, kind: str, detail: str) -> None:
+    def __init__(self, kind: str, detail: str, advice: str = "") -> None:
         super().__init__(kind)
-        self.kind, self.detail = kind, detail
+        self.kind, self.detail, self.advice = kind, detail, advice
 
 
 def read_spans(
@@ -46,10 +46,12 @@ def read_spans(
         try:
             spans = spans_of(content or "", cell)
             if unknown := [span for span in spans if types is not None and span[2] not in types]:
-                raise _BadSpan("the training rows have no span of this type", f'"{unknown[0][2]}"')
+                advice = f"known types are {listed(types or [])}"
+                raise _BadSpan("the training rows have no span of this type", f'"{unknown[0][2]}"', advice)
         except _BadSpan as error:
             where, kind = rows.where(index), f'column "{column}": {error.kind}'
-            on_bad(RowError(f"{where}: {kind}: {error.detail}", where, kind, error.detail))
+            message = f"{where}: {kind}: {error.detail}" + (f"; {error.advice}" if error.advice else "")
+            on_bad(RowError(message, where, kind, error.detail, advice=error.advice))
         else:
             usable.append(index)
             found.append(written(spans))
