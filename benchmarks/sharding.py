@@ -123,9 +123,7 @@ def main() -> None:
         for rank, found in enumerate(measure(placement, given.hidden, given.ranks)):
             told = ", ".join(f"{name} {value:,.2f}" for name, value in found.items())
             share = 100 * found["save blocks s"] / MINUTE
-            print(
-                f"sharding {placement}, rank {rank}: {told}; a save each minute {share:.2f}% of the time", flush=True
-            )
+            print(f"sharding {placement}, rank {rank}: {told}; a save each minute {share:.2f}% of the time", flush=True)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from trainjob_operator.verdict import (
 )
 
 KUBERAY_GRACE = timedelta(minutes=1)
-"""Extra time for KubeRay to see a RayJob, or to end an attempt whose pods are not ready in time, so that it can start the
-next attempt. If it cannot create an object, it may retry only after 15 minutes."""
+"""Extra time for KubeRay to see a RayJob, or to end an attempt whose pods are not ready in time, so that it can start
+the next attempt. If it cannot create an object, it may retry only after 15 minutes."""
 
 KUBERAY_END_GRACE = timedelta(minutes=5)
 """How long KubeRay may take to end a RayJob after the training process has reported its end. If it cannot create the

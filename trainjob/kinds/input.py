@@ -98,7 +98,7 @@ class Input(Protocol):
         ...
 
     @property
-    def form(self) -> list[FormField]:
+    def form_fields(self) -> list[FormField]:
         """The fields that people fill in on the page of `trainjob serve`; empty where they choose a file."""
         ...
 

@@ -138,7 +138,7 @@ class ImageInput:
         return {"images": [base64.b64encode(file.getvalue()).decode()]}
 
     @property
-    def form(self) -> list[FormField]:
+    def form_fields(self) -> list[FormField]:
         return []
 
     def plain(self, rows: Rows) -> np.ndarray:

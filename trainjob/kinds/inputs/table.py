@@ -207,7 +207,7 @@ class TableInput:
         return {"rows": [{column.name: column.example for column in self.read}]}
 
     @property
-    def form(self) -> list[FormField]:
+    def form_fields(self) -> list[FormField]:
         return [column.form_field for column in self.read]
 
     def plain(self, rows: Rows) -> pa.Table:

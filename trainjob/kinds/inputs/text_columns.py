@@ -68,7 +68,7 @@ class TextColumns:
         return text_example(self.columns)
 
     @property
-    def form(self) -> list[FormField]:
+    def form_fields(self) -> list[FormField]:
         return [FormField(column, is_text=True) for column in self.columns]
 
     def check_export(self, folder: Path, texts: Sequence[str]) -> None:
