@@ -513,7 +513,7 @@ def test_categories_that_look_alike_are_told_in_training_and_in_predictions(tmp_
 def test_a_field_of_the_form_has_several_lines_for_texts_alone() -> None:
     categories = Categories(names=["a text", "…"], other=0, missing=0, count=2)
     columns = [TableColumn("offer", "text", [], None), TableColumn("kind", "category", [], categories)]
-    assert [(each.is_text, each.placeholder) for each in TableInput(columns, None).form] == [
+    assert [(each.is_text, each.placeholder) for each in TableInput(columns, None).form_fields] == [
         (True, None),
         (False, "a text"),
     ]
