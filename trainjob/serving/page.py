@@ -20,7 +20,7 @@ def page(name: str, preprocessor: Preprocessor) -> str:
         name=name,
         noun=KINDS[preprocessor.kind].a_noun,
         sizes=preprocessor.target.sizes(),
-        form=preprocessor.input.form_fields,
+        form_fields=preprocessor.input.form_fields,
         example=preprocessor.input.example(),
         most_rows=most_rows(preprocessor),
         most_bytes=MAX_BODY_BYTES,
