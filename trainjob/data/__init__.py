@@ -2,7 +2,8 @@
 
 from trainjob.data.batches.examples import Examples
 from trainjob.data.batches.prepare import prepare_datasets, prepare_examples, read_datasets, user_errors
-from trainjob.data.first_pass.fitting import Fitted, check_unchanged, fit
+from trainjob.data.first_pass.fitting import Fitted, fit
+from trainjob.data.first_pass.unchanged import check_unchanged
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.read.fingerprint import check_same_files
 

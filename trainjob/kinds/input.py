@@ -166,9 +166,16 @@ def unknown_categories(fitted: Input, table: "pa.Table", where: Where) -> dict[s
     return fitted.unknown_categories(table, where) if isinstance(fitted, WithCategories) else {}
 
 
+def unknown_in_words(cells: Mapping[str, int], rows: int) -> str:
+    """A clause about such cells of this many rows; empty where there are none."""
+    if not cells:
+        return ""
+    counted = ", ".join(f"{name} {count:,}" for name, count in cells.items())
+    of_rows = "1 row" if rows == 1 else f"{rows:,} rows"
+    return f"cells whose category the model has not learned, of {of_rows}: {counted}"
+
+
 def tell_unknown_categories(cells: Mapping[str, int], rows: int) -> None:
-    """A Notice of such cells of this many rows, if there are some."""
-    if cells:
-        counted = ", ".join(f"{name} {count:,}" for name, count in cells.items())
-        of_rows = "1 row" if rows == 1 else f"{rows:,} rows"
-        notify(f"cells whose category the model has not learned, of {of_rows}: {counted}")
+    """A Notice of such cells, if there are some."""
+    if words := unknown_in_words(cells, rows):
+        notify(words)

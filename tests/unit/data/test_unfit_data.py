@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from data_specs import image_spec, random_images, some_rows, text_spec, write_csv, write_images
 
+from trainjob.api import TrainJobSpec
 from trainjob.data import fit, prepare_examples
 from trainjob.errors import DataError
 
@@ -37,6 +38,26 @@ GOOD = some_rows(30)
 def test_training_rows_that_cannot_be_used(rows: list[dict[str, str]], message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         fit(text_spec(write_csv(tmp_path / "rows.csv", rows)))
+
+
+def test_columns_that_are_empty_in_every_row(tmp_path: Path) -> None:
+    """Also where there are more columns than bits."""
+    others = [f"other{number}" for number in range(20)]
+    rows = [row | {"note": " ", "title": "", **dict.fromkeys(others, "x")} for row in GOOD]
+    spec = text_spec(write_csv(tmp_path / "rows.csv", rows))
+    assert spec.dataset is not None
+
+    def reading(*columns: str) -> TrainJobSpec:
+        return spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"text": list(columns)})})
+
+    for columns in (["note", "text"], ["note", "text", *others]):
+        profile = fit(reading(*columns)).profile
+        assert profile is not None
+        assert profile.notes == ['column "note" is empty in every row']
+    with pytest.raises(DataError, match=r'rows\.csv: column "note" is empty in every row: nothing can be learned$'):
+        fit(reading("note"))
+    with pytest.raises(DataError, match=r"rows\.csv: columns note, title are empty in every row: nothing can be"):
+        fit(reading("note", "title"))
 
 
 def test_no_rows(tmp_path: Path) -> None:

@@ -171,6 +171,13 @@ def test_a_column_whose_other_values_are_all_set_aside_leaves_nothing_to_learn_f
         fit(spec_of(file))
 
 
+def test_columns_that_are_the_same_in_all_rows_leave_nothing_to_learn_from(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("\n".join(["note,label", *(f",{n % 2}" for n in range(100))]))
+    with pytest.raises(DataError, match=r"no column can be learned from: note \(the same in all rows\)$"):
+        fit(spec_of(file, columns={"note": "text"}))
+
+
 def test_a_column_of_one_value_and_empty_cells_is_learned_from(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     rows = (f"{'yes' if n % 3 else ''},{'EU' if n % 4 else ''},{'5' if n % 5 else ''},{n},{n % 2}" for n in range(100))
@@ -251,14 +258,16 @@ def test_columns_that_must_be_asked_about_are_refused(tmp_path: Path) -> None:
         fit(spec_of(file))
 
 
-@pytest.mark.parametrize("name", ["price: net", "size ", "#", "2026", "yes", "a, b", "{x}", "it's", "1e3", '"q"'])
+@pytest.mark.parametrize(
+    "name", ["price: net", "size ", "#", "2026", "yes", "a, b", "{x}", "it's", "1e3", '"q"', "first\nline"]
+)
 def test_advice_on_a_column_is_yaml_whatever_its_name(tmp_path: Path, name: str) -> None:
     file = tmp_path / "rows.parquet"
     for cells in [f"{n % 9},5" for n in range(60)], [*map(str, range(59)), "word"]:
         write_table(pa.table({name: cells, "other": range(60), "label": ["a", "b"] * 30}), file)
         with pytest.raises(DataError) as caught:
             fit(spec_of(file))
-        (advice,) = re.findall(r"set dataset\.columns to (.*: category}) or (.*: ignore})", str(caught.value))
+        (advice,) = re.findall(r"set dataset\.columns to ({.*: category}) or ({.*: ignore})", str(caught.value))
         assert [yaml.load(each, Loader) for each in advice] == [{name: "category"}, {name: "ignore"}]
 
 
@@ -451,6 +460,15 @@ def test_cells_of_unknown_categories_are_counted_where_rows_are_predicted(tmp_pa
     with pytest.warns(Notice, match="has not learned, of 1 row: city 1$"):
         CliRunner().invoke(app, [*predict, "--row", json.dumps(rows[3])], catch_exceptions=False)
     predictor.predict(rows[4:8])
+
+
+def test_unknown_categories_of_the_sets_that_judge_a_run_are_told(tmp_path: Path) -> None:
+    train = write_customers(tmp_path / "rows.csv")
+    validation = write_customers(tmp_path / "validation.csv", city={3: "Atlantis", 5: "Ys"})
+    test = write_customers(tmp_path / "test.csv", city={3: "Atlantis"})
+    fitted, _ = fitted_on(train, validation={"uri": str(validation)}, test={"uri": str(test)})
+    words = "cells whose category the model has not learned, of 200 rows"
+    assert notes_of(fitted)[-2:] == [f"validation: {words}: city 2", f"test: {words}: city 1"]
 
 
 def test_a_code_without_its_zeros_is_not_taken_for_a_rare_category(tmp_path: Path) -> None:

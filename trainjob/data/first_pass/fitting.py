@@ -1,6 +1,7 @@
 """The first pass over the rows: split and preprocessor, fitted on the training part alone."""
 
 import json
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
@@ -18,13 +19,14 @@ from trainjob.data.preprocessor import Preprocessor, load_preprocessor, saved_js
 from trainjob.data.read.bad_rows import BadRows, TooFewRows, bad_rows_error, valid_rows
 from trainjob.data.read.chunking import Mapper, group_parts, one_by_one
 from trainjob.data.read.counted_reading import begin_reading, counted, read_all
-from trainjob.data.read.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
+from trainjob.data.read.fingerprint import Fingerprint, fingerprints
 from trainjob.data.read.numbers import words_among
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, leave_out, refuse
 from trainjob.data.read.source import UNLABELLED, sources_of
 from trainjob.data.read.spec_parts import parts_by_set
 from trainjob.data.row_cache import ROW_CACHE
 from trainjob.errors import Alarm, DataError, notify
+from trainjob.kinds.input import unknown_categories, unknown_in_words
 from trainjob.kinds.registry import load_kind
 from trainjob.pretrained.remote_model import local_model
 from trainjob.pretrained.tokenizer_check import compared_texts
@@ -145,7 +147,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
         fitted = _fitted(spec, found, sources)
         is_training = found.division.is_training
         ROW_CACHE.put(fitted.rows_key(sources["train"]), is_training, is_training.nbytes)
-        keys = found.division.sets
+        keys, unknown = found.division.sets, dict[str, Counter[str]]()
         rows["train"] = len(found.division.is_training)
         begin_reading(parts for name, parts in sets.items() if name != "train")
         for name, parts in sets.items():
@@ -153,7 +155,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
                 label = None if name == UNLABELLED else fitted.label
                 copied = replace(fitted.preprocessor, input=copy(fitted.preprocessor.input))  # its caches are not saved
                 for_set = replace(fitted, label=label, preprocessor=copied)
-                keys[name] = _keys_of_set(parts, for_set, spec.training.seed, mapped, bad[name])
+                keys[name], unknown[name] = _keys_of_set(parts, for_set, spec.training.seed, mapped, bad[name])
                 rows[name] = fitted.rows[name] = len(keys[name].hashes)
                 target = fitted.preprocessor.target
                 fitted.contents[name] = digest_of(target, keys[name].labels, keys[name].hashes)
@@ -166,7 +168,8 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
     is_sound = not any(each.count for each in bad.values())
     if not (is_sound or drops):
         raise bad_rows_error(bad, rows, advice=_advice(spec, bad["train"], rows, may_drop=True))
-    profile = _profile(found, keys, folders)
+    strange = [f"{name}: {words}" for name, cells in unknown.items() if (words := unknown_in_words(cells, rows[name]))]
+    profile = _profile(found, keys, folders, strange)
     for name, each in bad.items():
         if each.count:
             dropped = {"dropped": each.dropped(), "source_rows": each.count + rows[name]}
@@ -208,12 +211,14 @@ def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]
     return Fitted(preprocessor, label, split, rows, {"train": found.digest}, sources)
 
 
-def _profile(found: FittedOn, keys: dict[str, Keys], folders: Sequence[str]) -> DataProfile:
+def _profile(
+    found: FittedOn, keys: dict[str, Keys], folders: Sequence[str], further_notes: Sequence[str]
+) -> DataProfile:
     training, target = np.sort(keys["train"].hashes), found.division.target
     return DataProfile(
         sets={name: set_profile(each, None if name == "train" else training) for name, each in keys.items()},
         cut_share=found.input.cut_share(found.texts),
-        notes=[*found.notes, *target.notes()],
+        notes=[*found.notes, *target.notes(), *further_notes],
         folders=list(folders),
         **target.profile(),
     )
@@ -227,27 +232,6 @@ def tell_of_data(fitted: Fitted) -> None:
             notify(remark.text, Alarm)
     if others := [remark.text for remark in remarks if not remark.is_severe]:
         notify(f"the data: {'; '.join(others)}")
-
-
-def check_unchanged(spec: TrainJobSpec, before: Fitted, mapped: Mapper = one_by_one) -> None:
-    """Raises DataError if the data has changed since `before` was fitted on it.
-
-    If only the files' times have changed, reads the rows again, with `mapped`, to compare them.
-    """
-    assert spec.dataset is not None
-    if not before.sources:  # written by an earlier version
-        return
-    now = fingerprints(spec)
-    changes = {name: change for name, old in before.sources.items() if (change := changes_of(old, now[name]))}
-    if not changes and now != before.sources:
-        again = fit(spec, mapped)
-        changes = {
-            name: f"rows {before.source_rows(name):,} → {again.source_rows(name):,}, "
-            f"changed {old.changed} → {now[name].changed}"
-            for name, old in before.sources.items()
-            if again.contents[name] != before.contents[name]
-        }
-    refuse_changes(spec, changes)
 
 
 def usable_rows(
@@ -273,24 +257,28 @@ def usable_rows(
         yield rows, labels
 
 
-def _keys_of_set(parts: list[SourcePart], fitted: Fitted, seed: int, mapped: Mapper, bad: BadRows) -> Keys:
-    """Raises DataError where no row can be used."""
-    keys: list[Keys] = []
+def _keys_of_set(
+    parts: list[SourcePart], fitted: Fitted, seed: int, mapped: Mapper, bad: BadRows
+) -> tuple[Keys, Counter[str]]:
+    """Also returns the number of cells of unknown categories by column. Raises DataError where no row can be used."""
+    keys, unknown = list[Keys](), Counter[str]()
     tasks = group_parts(parts)
-    for found, others in counted(mapped(partial(_keys, fitted=fitted, seed=seed), tasks), tasks):
+    for found, others, cells in counted(mapped(partial(_keys, fitted=fitted, seed=seed), tasks), tasks):
         keys.append(found)
         bad.merge(others)
+        unknown.update(cells)
     if not sum(len(each.hashes) for each in keys):
         raise TooFewRows(f"{parts[0].uri} has no rows{' that can be used' if bad.count else ''}")
-    return joined(keys)
+    return joined(keys), unknown
 
 
-def _keys(parts: list[SourcePart], fitted: Fitted, seed: int) -> tuple[Keys, BadRows]:
-    unreadable, bad = BadRows(), BadRows()
-    usable = usable_rows(parts, fitted, bad.add, on_unreadable=unreadable.add)
-    keys = joined(_keys_of(rows, labels, fitted, seed) for rows, labels in usable)
+def _keys(parts: list[SourcePart], fitted: Fitted, seed: int) -> tuple[Keys, BadRows, Counter[str]]:
+    unreadable, bad, unknown, keys = BadRows(), BadRows(), Counter[str](), list[Keys]()
+    for rows, labels in usable_rows(parts, fitted, bad.add, on_unreadable=unreadable.add):
+        keys.append(_keys_of(rows, labels, fitted, seed))
+        unknown.update(unknown_categories(fitted.preprocessor.input, rows.table, rows.where))
     unreadable.merge(bad)
-    return keys, unreadable
+    return joined(keys), unreadable, unknown
 
 
 def _keys_of(rows: Rows, labels: np.ndarray | None, fitted: Fitted, seed: int) -> Keys:

@@ -37,8 +37,8 @@ class ScannedRows(Generic[T]):
     item: Callable[[int], T]
     """Returns the item that a sample keeps for the row at an index."""
     marks: np.ndarray | None = None
-    """uint8 or uint16 [n]: 0 for a row without text, otherwise 1 or, for an image, what `fit_images` says. None where
-    all are 1."""
+    """uint8 or uint16 [n]: 0 for a row without text, otherwise 1 or what `fit_texts`, `fit_images` or
+    `conversation_marks` say. None where all are 1."""
 
 
 def nothing(_: int) -> None:

@@ -1,5 +1,6 @@
 """Finds the types of a table's columns in the training rows."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -160,7 +161,9 @@ class CellCounts:
 
 def typed(name: str, kind: ColumnType) -> str:
     """The value of `dataset.columns` that gives a column this type, in YAML."""
-    return as_yaml_file({name: kind}, in_one_line=True).strip()
+    if name.isprintable():
+        return as_yaml_file({name: kind}, in_one_line=True).strip()
+    return f"{{{json.dumps(name)}: {kind}}}"  # in one line, also with line breaks in the name
 
 
 def _has_codes(cells: pa.Array, numbers: np.ndarray) -> bool:

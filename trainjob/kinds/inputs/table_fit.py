@@ -58,7 +58,9 @@ def fit_table(
     names, left_out = _names(dataset, train[0])
     scanned = scan_table(dataset, names, left_out, labels, train, seed, mapped)
     while True:
-        names = used(scanned.types)
+        names, hashes = used(scanned.types), scanned.survey.hashes
+        if len(hashes) > 1 and hashes.min() == hashes.max():
+            raise nothing_left(dataset, left_out | dict.fromkeys(names, "the same in all rows"))
         try:
             survey, target = fit_target(dataset, scanned.survey, scanned.labels, scanned.bad)
         except DataError:

@@ -5,19 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow.compute
 
 from trainjob.api import Dataset, TextEmbedder, TextNetwork
+from trainjob.data.arrays import as_numpy
 from trainjob.data.first_pass.split import hashes
-from trainjob.data.first_pass.survey import FittedOn, LabelReader, ScannedRows, ScanPlan, take_survey
+from trainjob.data.first_pass.survey import FittedOn, LabelReader, ScannedRows, ScanPlan, fit_target, scan_rows
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.hub_features import class_names, hub_features
 from trainjob.data.read.label_lists import label_column
 from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import Rows, SourcePart
+from trainjob.data.read.rows import Rows, SourcePart, as_text
 from trainjob.data.read.tables import ParquetRows
 from trainjob.doing import DOING
-from trainjob.errors import DataError, notify
+from trainjob.errors import DataError, listed, notify
 from trainjob.kinds.inputs.text import (
     TextInput,
     cleaned,
@@ -29,6 +31,9 @@ from trainjob.kinds.inputs.text import (
 )
 from trainjob.kinds.inputs.token_codes import token_type_of
 from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, INPUT_NAMES, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
+
+pc: Any = pyarrow.compute  # whose functions type checkers do not know
+LAST_BIT = 15
 
 
 def fit_texts(
@@ -55,17 +60,21 @@ def fit_texts(
 
     def scan(rows: Rows) -> ScannedRows[str]:
         texts = row_texts(rows.table, groups, rows.where)
-        has_text = np.array([bool("".join(each).strip()) for each in texts], np.uint8)
         return ScannedRows(
             hashes(text_contents(list(map("\n".join, texts))), seed),
             lambda index: cleaned(texts[index], cleaning, longest),
-            has_text,
+            _marks(rows, columns),
         )
 
     plan = ScanPlan(
         [*columns, *([label] if label else [])], labels, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS
     )
-    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    survey, reader = scan_rows(train, plan, mapped, bad)
+    empty = _empty_columns(survey.marks, columns) if len(survey.marks) else []
+    if len(empty) == len(columns):
+        are_empty = f'column "{empty[0]}" is' if len(empty) == 1 else f"columns {listed(empty)} are"
+        raise DataError(f"{listed(dataset.train.all_uris)}: {are_empty} empty in every row: nothing can be learned")
+    survey, target = fit_target(dataset, survey, reader, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     texts, has_types = survey.sample.items(division.is_training), False
     if model.pretrained is not None:
@@ -101,8 +110,25 @@ def fit_texts(
         mean_length=mean_length(tokenizer, encoded) * len(encoded) / max(len(texts), 1),
         token_type=token_type_of(tokenizer, text.flag_bits),
     )
-    notes = _numbered_label_notes(train[0], label) if label else []
+    notes = [f'column "{name}" is empty in every row' for name in empty]
+    notes += _numbered_label_notes(train[0], label) if label else []
     return FittedOn(text, division, survey.digest(target), texts, notes)
+
+
+def _marks(rows: Rows, columns: Sequence[str]) -> np.ndarray:
+    """A bit for each of the columns, set where a row has text in it, uint16 [n]; the last bit is for all others."""
+    marks = np.zeros(len(rows.table), np.uint16)
+    for number, name in enumerate(columns):
+        cells = pc.utf8_trim_whitespace(as_text(rows.table[name], name, rows.where).combine_chunks())
+        has_text = as_numpy(pc.cast(pc.fill_null(pc.not_equal(cells, ""), False), "uint16"))
+        marks |= has_text << min(number, LAST_BIT)
+    return marks
+
+
+def _empty_columns(marks: np.ndarray, columns: Sequence[str]) -> list[str]:
+    """The columns without text in all rows, which have these marks."""
+    filled = int(np.bitwise_or.reduce(marks))
+    return [name for number, name in enumerate(columns) if not filled >> min(number, LAST_BIT) & 1]
 
 
 def _numbered_label_notes(part: SourcePart, label: str) -> list[str]:

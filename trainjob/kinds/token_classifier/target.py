@@ -90,7 +90,8 @@ class SpanTarget(Target):
     def in_words(self) -> str:
         largest = sorted(self.types, key=lambda name: -self.counts.get(name, 0))
         shown = [f"{name} ({self.counts.get(name, 0):,})" for name in largest]
-        return f"{len(self.types):,} types; spans of each in the training rows: {listed(shown, 20)}"
+        types = "1 type" if len(self.types) == 1 else f"{len(self.types):,} types"
+        return f"{types}; spans of each in the training rows: {listed(shown, 20)}"
 
     def completed(self, labels: np.ndarray) -> Self:
         return replace(self, counts=dict(sorted(_counts(labels).items())))

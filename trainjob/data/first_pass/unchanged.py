@@ -1,0 +1,27 @@
+"""Whether the data is still that on which a run was fitted."""
+
+from trainjob.api import TrainJobSpec
+from trainjob.data.first_pass.fitting import Fitted, fit
+from trainjob.data.read.chunking import Mapper, one_by_one
+from trainjob.data.read.fingerprint import changes_of, fingerprints, refuse_changes
+
+
+def check_unchanged(spec: TrainJobSpec, before: Fitted, mapped: Mapper = one_by_one) -> None:
+    """Raises DataError if the data has changed since `before` was fitted on it.
+
+    If only the files' times have changed, reads the rows again, with `mapped`, to compare them.
+    """
+    assert spec.dataset is not None
+    if not before.sources:  # written by an earlier version
+        return
+    now = fingerprints(spec)
+    changes = {name: change for name, old in before.sources.items() if (change := changes_of(old, now[name]))}
+    if not changes and now != before.sources:
+        again = fit(spec, mapped)
+        changes = {
+            name: f"rows {before.source_rows(name):,} → {again.source_rows(name):,}, "
+            f"changed {old.changed} → {now[name].changed}"
+            for name, old in before.sources.items()
+            if again.contents[name] != before.contents[name]
+        }
+    refuse_changes(spec, changes)
