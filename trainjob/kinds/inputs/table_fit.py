@@ -60,7 +60,7 @@ def fit_table(
     while True:
         names, hashes = used(scanned.types), scanned.survey.hashes
         if len(hashes) > 1 and hashes.min() == hashes.max():
-            raise nothing_left(dataset, left_out | dict.fromkeys(names, "the same in all rows"))
+            raise nothing_left(dataset, left_out | dict.fromkeys(names, LeftOut("the same in all rows")))
         try:
             survey, target = fit_target(dataset, scanned.survey, scanned.labels, scanned.bad)
         except DataError:
