@@ -260,7 +260,7 @@ def train(
     name = _resume(trainer)
     assert isinstance(trainer.batches, InMemoryBatches)
     trainer.batches = batches = WatchedBatches(trainer.batches, stop_after, seconds)
-    reporter.begin(trainer.state.epoch, trainer.state.step, trainer.plan.steps, world_size(), name, {})
+    reporter.begin(trainer.state.epoch, trainer.state.step, trainer.plan.steps, world_size(), name, [])
     since = time.perf_counter()
     with suppress(PowerCut):
         trainer.train()

@@ -2,12 +2,14 @@
 
 import time
 from threading import Lock
+from typing import Any
 
 from trainjob.api.training_status import CheckpointStatus, TrainingPhase, TrainingStatus
 from trainjob.progress.channel import Direct, Sender
 from trainjob.progress.percent import Workload
 from trainjob.progress.phases import PhaseClock
 from trainjob.runs.checkpoints import Manifest, SavedCheckpoints
+from trainjob.runs.history import is_last_best, last_metrics
 
 
 class Reporter:
@@ -41,10 +43,10 @@ class Reporter:
         self._workload, self._planned = workload, max(1, validations)
 
     def begin(
-        self, completed: int, step: int, steps: int, workers: int, resumed: str | None, metrics: dict[str, float]
+        self, completed: int, step: int, steps: int, workers: int, resumed: str | None, records: list[dict[str, Any]]
     ) -> None:
         """Training begins after `step` and `completed` epochs, with `workers` workers. If it is `resumed` from a
-        checkpoint, `metrics` are those of the last validation."""
+        checkpoint, `records` are those of the run's history."""
         self._validations = self._planned * step // steps
         self._since = (time.monotonic(), step)
         epoch = min(completed + 1, self._epochs)  # there may be no epoch left
@@ -57,8 +59,8 @@ class Reporter:
             changes |= {
                 "message": self._origin,
                 "epochs_completed": completed,
-                "metrics": metrics,
-                "is_best": best is not None and best[1].metrics == metrics,
+                "metrics": last_metrics(records),
+                "is_best": is_last_best(records, self._checkpoints),
                 "latest_checkpoint": self._checkpoint_status(resumed, step, None),
                 "best_checkpoint": self._best_status(best),
             }

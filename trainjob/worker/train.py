@@ -23,7 +23,6 @@ from trainjob.progress.percent import Workload, workload
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointTensors, SavedCheckpoints
 from trainjob.runs.files import EVALUATION, MODEL, VALIDATED
-from trainjob.runs.history import last_metrics
 from trainjob.runs.model import save_as_model
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
@@ -75,9 +74,7 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
             _check_tokenizer(trainer, job, scratch / "export")
         state = trainer.state
         reporter.plan(_workload(job, trainer), trainer.plan.validations)
-        reporter.begin(
-            state.epoch, state.step, trainer.plan.steps, world_size(), resumed, last_metrics(trainer.history.records)
-        )
+        reporter.begin(state.epoch, state.step, trainer.plan.steps, world_size(), resumed, trainer.history.records)
         if job.trains:
             trainer.train()
         if trainer.stopped:

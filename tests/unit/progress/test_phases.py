@@ -44,7 +44,7 @@ def test_a_short_phase_is_not_told(reporter: Reporter, seen: list[TrainingStatus
 
 
 def test_the_best_epoch_is_known_before_its_checkpoint_is_saved(reporter: Reporter, seen: list[TrainingStatus]):
-    reporter.begin(0, 0, 100, 2, None, {})
+    reporter.begin(0, 0, 100, 2, None, [])
     found: list[bool] = []
     for epoch, loss in enumerate([0.5, 0.9, 0.4, 0.4], start=1):
         reporter.validated(epoch, {"validation_loss": loss})
@@ -62,7 +62,8 @@ def test_a_resumed_run_knows_whether_its_last_epoch_is_the_best(
         store.save(epoch, 10 * epoch, each, lambda folder: (folder / "weights").touch())
         for epoch, each in enumerate(metrics, start=1)
     ]
-    reporter.begin(2, 20, 100, 2, names[-1], metrics[-1])
+    records = [{"kind": "epoch", "step": 10 * epoch, **each} for epoch, each in enumerate(metrics, start=1)]
+    reporter.begin(2, 20, 100, 2, names[-1], records)
     assert (seen[-1].metrics, seen[-1].is_best) == (metrics[-1], is_best)
 
 
@@ -71,7 +72,7 @@ def test_a_validation_is_told_until_training_goes_on(
 ):
     monkeypatch.setattr(phases, "SILENT_SECONDS", 0.0)
     reporter.plan(workload(rows=100, epochs=1, validation_rows=100, validations=1, final_rows=100), 1)
-    reporter.begin(0, 0, 100, 2, None, {})
+    reporter.begin(0, 0, 100, 2, None, [])
     reporter.step(1, 50, {})
     reporter.step(1, 100, {})
     assert (seen[-1].percent, seen[-1].eta) == (60, 0), "validation and test are yet to come"
