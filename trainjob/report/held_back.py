@@ -27,7 +27,8 @@ class HeldBack:
     place: str
     """Where the rows come from, for a message."""
     division: Any
-    """Identifies the rows of the source, and those of them that are set aside; None where all rows are judged."""
+    """Identifies the rows of the source, and those of them that are set aside; None where all rows are judged, and in
+    runs of earlier versions."""
     labels: pa.ChunkedArray
     predicted: pa.ChunkedArray
 
@@ -60,7 +61,7 @@ def why_no_lead(run: HeldBack | None, first: HeldBack | None) -> str:
         return f"it is judged by {run.main_score}, the first run by {first.main_score}"
     if (run.place, run.source) != (first.place, first.source):
         return f"it was scored on {run.place}, the first run on {first.place}"
-    if run.division != first.division:
+    if None not in (run.division, first.division) and run.division != first.division:
         return "other validation rows were set aside (another seed or fraction, other columns or other data)"
     if run.labels != first.labels:
         return "its rows have other labels than those of the first run"
@@ -77,7 +78,10 @@ def lead_over(run: HeldBack | None, first: HeldBack | None) -> Lead | None:
 
 
 def _division(run: Folder) -> Any:
-    """Identifies the rows that may be set aside, and those that are."""
+    """Identifies the rows that may be set aside, and those that are. None if an earlier version has not recorded it."""
+    if not run.exists(f"{FITTED}/{SPLIT}"):
+        return None
     with refuse_damaged(run, f"{FITTED}/{SPLIT}"):
         state = json.loads(run.read(f"{FITTED}/{SPLIT}"))
-        return state["contents"]["train"], state["split"]
+        contents = state.get("contents", {}).get("train")
+        return None if contents is None else (contents, state["split"])

@@ -104,7 +104,7 @@ def test_rows_of_labels_that_the_model_has_not_learned_are_named_or_left_out(tmp
     assert str(refused.exception) == (
         f"{rows}: 2 rows cannot be used\n"
         "  2 rows: the label does not occur in the training rows (known labels are animal, plant): "
-        f'{rows}, row 2: "stone"; {rows}, row 4: "mineral"\n'
+        f'{rows}, row 2: "stone"; row 4: "mineral"\n'
         "Correct these rows, or have them left out with `--on-bad-rows drop`."
     )
     with pytest.warns(Notice, match=r'left out 2 rows: .*row 2: "stone"'):

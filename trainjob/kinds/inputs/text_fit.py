@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow.compute
 
 from trainjob.api import Dataset, TextEmbedder, TextNetwork
-from trainjob.data.arrays import as_numpy
+from trainjob.data.arrays import text_bytes
 from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, LabelReader, ScannedRows, ScanPlan, fit_target, scan_rows
 from trainjob.data.read.bad_rows import BadRows
@@ -20,6 +19,7 @@ from trainjob.data.read.rows import Rows, SourcePart, as_text
 from trainjob.data.read.tables import ParquetRows
 from trainjob.doing import DOING
 from trainjob.errors import DataError, listed, notify
+from trainjob.kinds.inputs.cells import trimmed
 from trainjob.kinds.inputs.text import (
     TextInput,
     cleaned,
@@ -32,7 +32,6 @@ from trainjob.kinds.inputs.text import (
 from trainjob.kinds.inputs.token_codes import token_type_of
 from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, INPUT_NAMES, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
 
-pc: Any = pyarrow.compute  # whose functions type checkers do not know
 LAST_BIT = 15
 
 
@@ -119,9 +118,8 @@ def _marks(rows: Rows, columns: Sequence[str]) -> np.ndarray:
     """A bit for each of the columns, set where a row has text in it, uint16 [n]; the last bit is for all others."""
     marks = np.zeros(len(rows.table), np.uint16)
     for number, name in enumerate(columns):
-        cells = pc.utf8_trim_whitespace(as_text(rows.table[name], name, rows.where).combine_chunks())
-        has_text = as_numpy(pc.cast(pc.fill_null(pc.not_equal(cells, ""), False), "uint16"))
-        marks |= has_text << min(number, LAST_BIT)
+        _, lengths, _ = text_bytes(trimmed(as_text(rows.table[name], name, rows.where)))
+        marks |= (lengths > 0).astype(np.uint16) << min(number, LAST_BIT)
     return marks
 
 
