@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trainjob.api import Source
+from trainjob.api import Source, TrainJobSpec
 from trainjob.data.read.source import sources_of
 from trainjob.errors import listed
 from trainjob.evaluation import Scores
@@ -27,8 +27,7 @@ class HeldBack:
     place: str
     """Where the rows come from, for a message."""
     division: Any
-    """Identifies the rows of the source, and those of them that are set aside; None where all rows are judged, and in
-    runs of earlier versions."""
+    """Identifies the rows of the source, and those of them that are set aside; None where all rows are judged."""
     labels: pa.ChunkedArray
     predicted: pa.ChunkedArray
 
@@ -48,7 +47,7 @@ def held_back(contents: Contents, folder: Folder) -> HeldBack | None:
     stored, name = read_predictions(folder, MODEL), dataset.held_out_set
     source, place, division = sources_of(dataset).get(name), f"the {name} rows of ", None
     if source is None:
-        source, place, division = dataset.train, "validation rows set aside from ", _division(folder)
+        source, place, division = dataset.train, "validation rows set aside from ", _division(contents.job.spec, folder)
     return HeldBack(scores, source, place + listed(source.all_uris), division, stored["label"], stored["prediction"])
 
 
@@ -61,7 +60,7 @@ def why_no_lead(run: HeldBack | None, first: HeldBack | None) -> str:
         return f"it is judged by {run.main_score}, the first run by {first.main_score}"
     if (run.place, run.source) != (first.place, first.source):
         return f"it was scored on {run.place}, the first run on {first.place}"
-    if None not in (run.division, first.division) and run.division != first.division:
+    if run.division != first.division:
         return "other validation rows were set aside (another seed or fraction, other columns or other data)"
     if run.labels != first.labels:
         return "its rows have other labels than those of the first run"
@@ -77,11 +76,14 @@ def lead_over(run: HeldBack | None, first: HeldBack | None) -> Lead | None:
     return judge.lead(*map(judge.values, columns)) if judge is not None else None
 
 
-def _division(run: Folder) -> Any:
-    """Identifies the rows that may be set aside, and those that are. None if an earlier version has not recorded it."""
-    if not run.exists(f"{FITTED}/{SPLIT}"):
-        return None
-    with refuse_damaged(run, f"{FITTED}/{SPLIT}"):
-        state = json.loads(run.read(f"{FITTED}/{SPLIT}"))
-        contents = state.get("contents", {}).get("train")
-        return None if contents is None else (contents, state["split"])
+def _division(spec: TrainJobSpec, run: Folder) -> Any:
+    """Identifies the rows that may be set aside, and those that are: as they were recorded or, in a run of an earlier
+    version, by the fields of the spec that decide."""
+    if run.exists(f"{FITTED}/{SPLIT}"):
+        with refuse_damaged(run, f"{FITTED}/{SPLIT}"):
+            state = json.loads(run.read(f"{FITTED}/{SPLIT}"))
+            if (contents := state.get("contents", {}).get("train")) is not None:
+                return contents, state["split"]
+    dataset = spec.dataset
+    assert dataset is not None
+    return dataset.validation, spec.training.seed, dataset.text, dataset.text_pair, dataset.text_negative

@@ -88,6 +88,19 @@ def test_another_split_has_other_rows(tmp_path: Path, digest: str, seed: int) ->
     )
 
 
+@pytest.mark.parametrize(("seed", "verdict"), [(1, None), (7, "better")])
+def test_runs_that_have_not_recorded_their_rows_are_compared_by_their_seed(
+    tmp_path: Path, seed: int, verdict: str | None
+) -> None:
+    """As runs of earlier versions."""
+    first, second = (run_of(tmp_path, name, right) for name, right in (("first", 150), ("second", 190)))
+    for run, number in ((first, 7), (second, seed)):
+        run.delete("fitted/split.json")
+        spec = run.read("trainjob.yaml").replace(b"epochs: 4}", f"epochs: 4, seed: {number}}}".encode())
+        run.write("trainjob.yaml", spec)
+    assert cells([first, second])[1].get("Verdict") == verdict
+
+
 def test_why_there_is_no_lead(tmp_path: Path) -> None:
     first = run_of(tmp_path, "first", 150)
     relabelled, other_file = (run_of(tmp_path, name, 190) for name in ("relabelled", "other-file"))
