@@ -75,6 +75,11 @@ def title(name: str) -> str:
     return capitalized(readable(name))
 
 
+def cut(text: str, characters: int) -> str:
+    """The first characters of a text, then `…` if there are more."""
+    return text if len(text) <= characters else f"{text[:characters]}…"
+
+
 def shortened(name: str, longest: int = 30) -> str:
     return name if len(name) <= longest else f"{name[: longest - 1]}…"
 

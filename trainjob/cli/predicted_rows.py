@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trainjob.cli.output import console, say
 from trainjob.cli.predicted_tables import flat, input_parts, predicted, read, shown, write
 from trainjob.errors import UserError, notify
+from trainjob.formatting import cut
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -202,8 +203,7 @@ def _show(inputs: list[str], replies: "Sequence[Reply]", captions: list[str]) ->
 
     out = console()
     for name, reply, caption in zip(inputs, replies, captions, strict=True):
-        title = name if len(name) <= MAX_TITLE_CHARACTERS else f"{name[:MAX_TITLE_CHARACTERS]}…"
-        out.print(Text(title, "table.title"), soft_wrap=True)
+        out.print(Text(cut(name, MAX_TITLE_CHARACTERS), "table.title"), soft_wrap=True)
         table = Table()
         for number, heading in enumerate(reply.headings):
             table.add_column(heading, justify="right" if number else "left")

@@ -3,6 +3,8 @@
 import unicodedata
 from collections import defaultdict
 
+from trainjob.formatting import cut
+
 _SHOWN = 3
 _MAX_CHARACTERS = 60
 
@@ -47,8 +49,8 @@ def _count(rows: int) -> str:
 
 def _quoted(name: str) -> str:
     """A name in the quotes that it does not hold, cut where it is long."""
-    name = name if len(name) <= _MAX_CHARACTERS else f"{name[:_MAX_CHARACTERS]}…"
     name = "".join(
-        sign if sign == " " or not _is_hidden(sign) else sign.encode("unicode_escape").decode() for sign in name
+        sign if sign == " " or not _is_hidden(sign) else sign.encode("unicode_escape").decode()
+        for sign in cut(name, _MAX_CHARACTERS)
     )
     return f"'{name}'" if '"' in name else f'"{name}"'

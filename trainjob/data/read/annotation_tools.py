@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainjob.errors import DataError, RowError
+from trainjob.formatting import cut
 
 RESULT = "result"
 """The key of the marks of an annotator."""
@@ -47,7 +48,7 @@ class Disagreement:
 
 def _shown(answer: Any) -> str:
     text = "nothing" if answer is None else json.dumps(answer, ensure_ascii=False)
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
+    return cut(text, _MAX_CHARACTERS)
 
 
 def as_row(row: dict[str, Any], where: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from trainjob.api import Source
 from trainjob.api.data_profile import Dropped
 from trainjob.data.read.rows import OnBadRow, RowLocation, Rows
 from trainjob.errors import DataError, RowError, listed
+from trainjob.formatting import cut
 from trainjob.redaction import without_secrets
 
 SHOWN = 5
@@ -74,7 +75,7 @@ class BadRows:
         mistake.rows += rows
         if len(mistake.first) < SHOWN:
             text, file = without_secrets(first.text), without_secrets(first.file)
-            mistake.first.append(ShownRow(text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…", file))
+            mistake.first.append(ShownRow(cut(text, _MAX_CHARACTERS), file))
 
     def advise(self, error: RowError) -> None:
         """Gives the rows that were counted with this kind of error its advice."""

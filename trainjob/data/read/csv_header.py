@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from trainjob.errors import listed
+from trainjob.formatting import cut
 
 SAMPLED_ROWS = 20
 MAX_NAME_CHARACTERS, SHOWN_CHARACTERS = 200, 30
@@ -19,7 +20,7 @@ def doubt_about_header(reader: Iterable[list[str]]) -> str | None:
     lines = _first(reader)
     if not lines or not _is_row(*lines):
         return None
-    cells = [f"{cell[:SHOWN_CHARACTERS]}…" if len(cell) > SHOWN_CHARACTERS else cell for cell in lines[0]]
+    cells = [cut(cell, SHOWN_CHARACTERS) for cell in lines[0]]
     return (
         f"the first line looks like a row, not like the names of the columns ({listed(cells)}): if it is a row, add a "
         "line with names above it"

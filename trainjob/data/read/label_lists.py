@@ -17,6 +17,7 @@ from trainjob.api import Dataset
 from trainjob.data.read.annotation_tools import RESULT
 from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, WrappedPart, as_text, refuse
 from trainjob.errors import RowError
+from trainjob.formatting import cut
 
 LABELS = "dataset.labels"
 """The column of lists that is made of the columns in `dataset.labels`."""
@@ -187,6 +188,6 @@ def _flag_error(location: str, column: str, cell: str | None) -> RowError:
     if not text or text.lower() in ("nan", "none", "null"):
         kind = f'the label (column "{column}") is empty'
         return RowError(f"{location}: {kind}: write 0 or 1, or drop the row", location, kind)
-    shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
+    shown = cut(text, _MAX_CHARACTERS)
     kind = f'the label (column "{column}") is neither 0 nor 1'
     return RowError(f'{location}: {kind}: "{shown}"; write 0 or 1', location, kind, f'"{shown}"')

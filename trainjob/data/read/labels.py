@@ -41,17 +41,13 @@ def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | 
     if not len(bad):
         return
     names, indices = _encoded(rows, column)
-    known = f"known labels are {listed(classes or [], _SHOWN)}"
+    known, kind = f"known labels are {listed(classes or [], _SHOWN)}", "the label does not occur in the training rows"
     for number, row in enumerate(bad.tolist()):
         location, label = rows.where(row), names[indices[row]]
         if not label:
             yield empty_label_error(location, column)
             continue
         close = difflib.get_close_matches(label, classes or [], n=1) if number < _HINTED else []
-        known, kind = (
-            f"known labels are {listed(classes or [], _SHOWN)}",
-            "the label does not occur in the training rows",
-        )
         hint = f'did you mean "{close[0]}"?' if close else ""
         message = f'{location}: the label "{label}" does not occur in the training rows; {hint or known}'
         detail = f'"{label}", {hint}' if hint else f'"{label}"'

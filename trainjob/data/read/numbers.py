@@ -11,6 +11,7 @@ from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.label_lists import LABELS, empty_label_error
 from trainjob.data.read.rows import OnBadRow, Rows, as_text
 from trainjob.errors import RowError
+from trainjob.formatting import cut
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WITH_COMMA = re.compile(r"[+-]?[\d.]*\d+(,\d+)+(\.\d+)?", re.ASCII)
@@ -68,7 +69,7 @@ def _error(rows: Rows, column: str, index: int, text: str) -> RowError:
     location = rows.where(index)
     if not text:
         return empty_label_error(location, column)
-    shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
+    shown = cut(text, _MAX_CHARACTERS)
     if text.lstrip("+-").lower() in _NOT_FINITE or (_NUMBER.fullmatch(text) and math.isinf(float(text))):
         kind = f'the label (column "{column}") is not a finite number'
         return RowError(f'{location}: {kind}: "{shown}"; fill it in or drop the row', location, kind, f'"{shown}"')

@@ -18,6 +18,7 @@ import pyarrow as pa
 from trainjob.data.read.annotation_tools import RESULT
 from trainjob.data.read.rows import OnBadRow, Rows, as_json, as_text
 from trainjob.errors import RowError, listed
+from trainjob.formatting import cut
 from trainjob.schema.spans import Span, written
 
 _LISTS = ("entities", "spans", "label", "labels", RESULT)
@@ -106,8 +107,7 @@ def spans_of(text: str, cell: str | None) -> list[Span]:
 
 
 def _span(text: str, item: Any) -> Span:
-    shown = json.dumps(item, ensure_ascii=False)
-    shown = shown if len(shown) <= 2 * _SHOWN else f"{shown[: 2 * _SHOWN]}…"
+    shown = cut(json.dumps(item, ensure_ascii=False), 2 * _SHOWN)
     start, end, kind = _fields(item, shown)
     if end > len(text):
         raise _BadSpan("a span ends after the text", f"{shown}, but the text has {len(text):,} characters")

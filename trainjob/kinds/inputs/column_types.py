@@ -29,7 +29,7 @@ FIRST_ROWS = 10_000
 FEW_WORDS = 20
 SHARE = 0.9
 """A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
-_LONGEST = 30
+_MAX_CHARACTERS = 30
 _CODE, _WHOLE = r"^[+-]?0\d+(\.\d*)?$", r"^[+-]?\d+$"
 _DIGIT_NEAR_START = r"(?s)^.{0,3}\d"
 _MONTHS = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
@@ -147,7 +147,7 @@ class CellCounts:
         if max(self.numbers, self.dates) + self.like_numbers >= SHARE * known and not self.has_codes:
             raise DataError(
                 f'the column "{name}" holds numbers or dates in a spelling that is not read, such as '
-                f"{self.like_a_number[:_LONGEST]}: write numbers as 1234.50 and dates as 2026-12-31, or set "
+                f"{self.like_a_number[:_MAX_CHARACTERS]}: write numbers as 1234.50 and dates as 2026-12-31, or set "
                 f"dataset.columns to {typed(name, 'category')} or {typed(name, 'ignore')}"
             )
         if self.words is None:

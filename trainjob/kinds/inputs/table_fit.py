@@ -123,7 +123,8 @@ def _thousands(columns: Sequence[TableColumn | None], cells: Sequence[pa.Array])
     for column, each in zip(columns, cells, strict=True):
         if column is not None and column.type == "number":
             found = Thousands()
-            found.add(cell for cell in each.unique().drop_null().to_pylist() if cell.lower() not in MISSING)
+            different = (cell.as_py() for cell in each.unique().drop_null())  # most columns need but a few of them
+            found.add(cell for cell in different if cell.lower() not in MISSING)
             if note := found.note(column.name):
                 yield note
 

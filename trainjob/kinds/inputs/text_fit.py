@@ -32,7 +32,7 @@ from trainjob.kinds.inputs.text import (
 from trainjob.kinds.inputs.token_codes import token_type_of
 from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, INPUT_NAMES, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
 
-LAST_BIT = 15
+_LAST_BIT = 15
 
 
 def fit_texts(
@@ -119,14 +119,14 @@ def _marks(rows: Rows, columns: Sequence[str]) -> np.ndarray:
     marks = np.zeros(len(rows.table), np.uint16)
     for number, name in enumerate(columns):
         _, lengths, _ = text_bytes(trimmed(as_text(rows.table[name], name, rows.where)))
-        marks |= (lengths > 0).astype(np.uint16) << min(number, LAST_BIT)
+        marks |= (lengths > 0).astype(np.uint16) << min(number, _LAST_BIT)
     return marks
 
 
 def _empty_columns(marks: np.ndarray, columns: Sequence[str]) -> list[str]:
     """The columns without text in all rows, which have these marks."""
     filled = int(np.bitwise_or.reduce(marks))
-    return [name for number, name in enumerate(columns) if not filled >> min(number, LAST_BIT) & 1]
+    return [name for number, name in enumerate(columns) if not filled >> min(number, _LAST_BIT) & 1]
 
 
 def _numbered_label_notes(part: SourcePart, label: str) -> list[str]:
