@@ -83,6 +83,17 @@ def test_a_mistake_is_refused_with_its_field(api: client.CustomObjectsApi, doc: 
     assert "modulus" not in said
 
 
+def test_rules_that_are_merged_name_every_wrong_field(api: client.CustomObjectsApi) -> None:
+    changes = {"dataset.label": ..., "dataset.image": "photo", "checkpoints": {"metric": "validation_rmse"}}
+    said = refusal(api, changed(document(), changes))
+    with pytest.raises(ValidationError) as error:
+        parse(changed(document(), changes))
+    conflicts = error.value.errors()[0]["ctx"]["conflicts"]
+    assert {field for field, _ in conflicts} == {"dataset.label", "dataset.image", "checkpoints.metric"}
+    for field, message in conflicts:
+        assert f"spec.{field}: {message}" in said
+
+
 @examples(100)
 @given(doc=trainjobs())
 def test_valid_trainjobs_are_admitted_and_get_the_defaults_of_a_laptop(

@@ -18,7 +18,7 @@ from trainjob.kinds.model import Model
 from trainjob.schema.base import StrictModel, depends_on_spec
 from trainjob.schema.expressions import attribute_of
 from trainjob.schema.fields import PositiveInt
-from trainjob.schema.rules import FieldRule, RuledModel
+from trainjob.schema.rules import FieldRule, RuledModel, RuleGroup
 
 
 class Workers(StrictModel):
@@ -120,7 +120,7 @@ class TrainJobSpec(RuledModel):
         return f"the unit of {self.dataset.label}" if self.dataset.label else "standard deviations"
 
     @classmethod
-    def rules(cls) -> tuple[FieldRule, ...]:
+    def rules(cls) -> tuple[FieldRule | RuleGroup, ...]:
         return SPEC_RULES
 
     def has_part(self, path: str) -> bool:

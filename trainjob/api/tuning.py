@@ -51,6 +51,9 @@ DISTRIBUTIONS = {
 """Descriptions of the fields of a parameter. They are only on the reference page: the CRD would repeat them for every
 parameter."""
 
+PAIRS = ("uniform", "logUniform", "range")
+NOT_ASCENDING = "the first number must be less than the second"
+
 
 class Parameter(RuledModel, OneOf):
     """The distribution of a hyperparameter: exactly one of these."""
@@ -61,9 +64,8 @@ class Parameter(RuledModel, OneOf):
 
     @classmethod
     def rules(cls) -> tuple[FieldRule, ...]:
-        pairs = (name for name in ("uniform", "logUniform", "range") if name in fields_of(cls))
-        message = "the first number must be less than the second"
-        return tuple(FieldRule(name, message, ~given(name) | value(name).is_ascending_pair()) for name in pairs)
+        pairs = (name for name in PAIRS if name in fields_of(cls))
+        return tuple(FieldRule(name, NOT_ASCENDING, ~given(name) | value(name).is_ascending_pair()) for name in pairs)
 
 
 @dataclass(frozen=True)

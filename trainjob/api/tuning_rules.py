@@ -7,7 +7,7 @@ from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Optiona
 from trainjob.kinds import KINDS
 from trainjob.kinds.text_network import Encoder
 from trainjob.schema.expressions import Expression, escaped, given, value, value_or_default
-from trainjob.schema.rules import FieldRule
+from trainjob.schema.rules import FieldRule, RuleGroup
 
 LOSSES = ("validation_loss", "train_loss")
 _TUNED_PARTS: dict[OptionalPart, list[str]] = {}
@@ -25,22 +25,20 @@ def _tuned_part(part: OptionalPart, inside: list[str]) -> FieldRule:
     there = f"{chain} || !has(self.{parents})" if part.is_default else chain
     tuned = " || ".join(f"has(p.{escaped(path)})" for path in inside)
     condition = Expression(
-        f"(!has(self.tuning) || ![self.tuning.parameters].exists(p, {tuned}) || ({there}))",
-        lambda spec: spec.tuning is None or spec.tuning.tuned.keys().isdisjoint(inside) or spec.has_part(part.path),
+        f"(![self.tuning.parameters].exists(p, {tuned}) || ({there}))",
+        lambda spec: spec.tuning.tuned.keys().isdisjoint(inside) or spec.has_part(part.path),
     )
     return FieldRule("tuning.parameters", f"the spec has no {part.path} whose fields could be tuned", condition)
 
 
 def is_tuned(path: str) -> Expression:
-    """Whether a field, by its path, is a parameter of the search."""
-    return Expression(
-        f"(has(self.tuning) && {_is_parameter(path)})",
-        lambda spec: spec.tuning is not None and path in spec.tuning.tuned,
-    )
+    """Whether a field, by its path, is a parameter of the search, if there is a search."""
+    return given("tuning") & _is_parameter(path)
 
 
-def _is_parameter(path: str) -> str:
-    return f"has(self.tuning.parameters.{escaped(path)})"
+def _is_parameter(path: str) -> Expression:
+    """The same in a spec that has a search."""
+    return Expression(f"has(self.tuning.parameters.{escaped(path)})", lambda spec: path in spec.tuning.tuned)
 
 
 def _rule_of_loss(path: str) -> FieldRule:
@@ -49,14 +47,16 @@ def _rule_of_loss(path: str) -> FieldRule:
         f"must not be a loss where {path} is tuned: losses with different values of it cannot be compared; choose "
         "another metric"
     )
-    return FieldRule("checkpoints.metric", message, ~is_tuned(path) | ~value("checkpoints.metric").is_one_of(*LOSSES))
+    return FieldRule(
+        "checkpoints.metric", message, ~_is_parameter(path) | ~value("checkpoints.metric").is_one_of(*LOSSES)
+    )
 
 
 def _candidates(path: str, otherwise: str) -> str:
     """In CEL, the candidate values of a field that takes only lists; the list `otherwise` if it is not tuned."""
     parameter = f"self.tuning.parameters.{escaped(path)}"
     lists = f"has({parameter}.choice) ? {parameter}.choice : has({parameter}.grid) ? {parameter}.grid : []"
-    return f"(!{_is_parameter(path)} ? {otherwise} : {lists})"
+    return f"(!{_is_parameter(path).cel} ? {otherwise} : {lists})"
 
 
 def _wrong_batch_sizes(spec: Any) -> list[int]:
@@ -68,7 +68,7 @@ def _wrong_batch_sizes(spec: Any) -> list[int]:
 def _wrong_widths(spec: Any) -> list[tuple[int, int]]:
     """Width and heads."""
     encoder = spec.model.text_classifier.encoder if spec.model.text_classifier is not None else None
-    if spec.tuning is None or encoder is None:
+    if encoder is None:
         return []
     widths = candidates(spec.tuning, HIDDEN_SIZE, encoder.hidden_size)
     heads = candidates(spec.tuning, HEADS, encoder.heads)
@@ -84,24 +84,28 @@ _ENCODER = "self.model.textClassifier.encoder"
 _WIDTHS = _candidates(HIDDEN_SIZE, f"[{value_or_default(Encoder, 'hiddenSize', _ENCODER)}]")
 _HEADS = _candidates(HEADS, f"[{value_or_default(Encoder, 'heads', _ENCODER)}]")
 _TUNES_WIDTHS_THAT_FIT = Expression(
-    f"(!has(self.tuning) || !{given('model.textClassifier?.encoder').cel} || "
+    f"(!{given('model.textClassifier?.encoder').cel} || "
     f"{_WIDTHS}.all(width, {_HEADS}.all(heads, heads < 1 || width % heads == 0)))",
     lambda spec: not _wrong_widths(spec),
 )
 
-TUNING_RULES: tuple[FieldRule, ...] = (
-    *(_tuned_part(part, inside) for part, inside in _TUNED_PARTS.items()),
-    *(_rule_of_loss(f"model.{kind.field}.{field}") for kind in KINDS.values() for field in kind.scales_losses),
-    FieldRule(
-        "tuning.parameters",
-        f"{BATCH_SIZE} must be a multiple of workers.count",
-        _TUNES_BATCH_SIZES_THAT_FIT,
-        lambda spec: ", ".join(f"{size} % {spec.workers.count}" for size in _wrong_batch_sizes(spec)),
-    ),
-    FieldRule(
-        "tuning.parameters",
-        f"{HIDDEN_SIZE} must be a multiple of every heads",
-        _TUNES_WIDTHS_THAT_FIT,
-        lambda spec: ", ".join(f"{width} % {heads}" for width, heads in _wrong_widths(spec)),
+TUNING_RULES = RuleGroup(
+    given("tuning"),
+    (
+        *(_tuned_part(part, inside) for part, inside in _TUNED_PARTS.items()),
+        *(_rule_of_loss(f"model.{kind.field}.{field}") for kind in KINDS.values() for field in kind.scales_losses),
+        FieldRule(
+            "tuning.parameters",
+            f"{HIDDEN_SIZE} must be a multiple of every heads",
+            _TUNES_WIDTHS_THAT_FIT,
+            lambda spec: ", ".join(f"{width} % {heads}" for width, heads in _wrong_widths(spec)),
+        ),
     ),
 )
+TUNED_BATCH_SIZES_FIT = FieldRule(
+    "tuning.parameters",
+    f"{BATCH_SIZE} must be a multiple of workers.count",
+    _TUNES_BATCH_SIZES_THAT_FIT,
+    lambda spec: ", ".join(f"{size} % {spec.workers.count}" for size in _wrong_batch_sizes(spec)),
+)
+"""Not in the group, because API servers check it again whenever the workers change."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from textwrap import fill
 
 from pydantic.alias_generators import to_camel
@@ -94,7 +95,7 @@ def _distributions(path: str) -> Iterator[str]:
 
 
 def _rules(model: type[StrictModel]) -> Iterator[str]:
-    for rule in rules_of(model):
+    for rule in chain.from_iterable(found.parts for found in rules_of(model)):
         yield _wrapped(f"- `{rule.field}` {rule.message}" if rule.field else f"- {rule.message}", indent="  ")
 
 

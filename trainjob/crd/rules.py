@@ -9,30 +9,43 @@ from trainjob.api.spec_rules import IMMUTABLE
 from trainjob.api.storage import Storage
 from trainjob.api.training import Distillation
 from trainjob.api.trainjob import TrainJobSpec
-from trainjob.api.tuning import Parameter
-from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
-from trainjob.crd.spec_rules import CHANGE_RULES, ITEMS, exactly_one
+from trainjob.api.tuning import NOT_ASCENDING, PAIRS, Parameter
+from trainjob.crd.rule import IMMUTABLE_FIELDS, MergedRule, Rule
+from trainjob.crd.spec_rules import CHANGE_RULES, ITEMS, exactly_one, grouped
 from trainjob.kinds.causal_lm.spec import CausalLM
 from trainjob.kinds.image_network import ImageNetwork
 from trainjob.kinds.text_network import PooledEncoder, TextNetwork
 from trainjob.schema.base import OneOf, StrictModel, nested_model
-from trainjob.schema.rules import RuledModel
+from trainjob.schema.expressions import Expression
+from trainjob.schema.rules import FieldRule, RuledModel, RuleGroup
 
 _IMMUTABLE_MODELS = [nested_model(info.annotation) for info in IMMUTABLE_FIELDS.values()]
 
 
-def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
+def rules_of(model: type[StrictModel]) -> tuple[Rule | MergedRule, ...]:
     """The rules of a model of the TrainJob type."""
-    if model in ITEMS.values():  # their rules are in crd/spec_rules.py
+    if model in ITEMS.values() or issubclass(model, Parameter):  # see crd/spec_rules.py and `rules_of_value`
         return ()
     rules = next((RULES[each] for each in model.__mro__ if each in RULES), ())
     if model in _IMMUTABLE_MODELS:
         rules = (Rule("self == oldSelf", IMMUTABLE), *rules)
     if issubclass(model, RuledModel):
-        rules = (*rules, *(Rule(rule.condition.cel, rule.message, rule.field) for rule in model.rules()))
-    if issubclass(model, OneOf) and not issubclass(model, Parameter):  # a parameter's schema has maxProperties
+        rules = (*rules, *map(_in_cel, model.rules()))
+    if issubclass(model, OneOf):
         return (_exactly_one(model), *rules)
     return rules
+
+
+def rules_of_value(model: type[StrictModel], field: str) -> tuple[Rule, ...]:
+    """The rules of a field's value, at the value. Most hyperparameters have two pairs, and a rule of their model takes
+    twice as many bytes. That a parameter has exactly one distribution is in its schema (`maxProperties`)."""
+    if issubclass(model, Parameter) and field in PAIRS:
+        return (Rule(Expression("self", lambda pair: pair).is_ascending_pair().cel, NOT_ASCENDING),)
+    return ()
+
+
+def _in_cel(rule: FieldRule | RuleGroup) -> Rule | MergedRule:
+    return grouped(rule) if isinstance(rule, RuleGroup) else Rule(rule.condition.cel, rule.message, rule.field)
 
 
 def _exactly_one(model: type[OneOf]) -> Rule:
@@ -84,7 +97,7 @@ def _label_values(field: str) -> Rule:
     )
 
 
-RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
+RULES: dict[type[StrictModel], tuple[Rule | MergedRule, ...]] = {
     CausalLM: (_ON_HUB,),
     PooledEncoder: (_ON_HUB,),
     TextNetwork: (_ON_HUB,),

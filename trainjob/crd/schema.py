@@ -1,7 +1,7 @@
 """Pydantic models → the structural schema that a CustomResourceDefinition needs."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, get_args
 
@@ -10,7 +10,8 @@ from pydantic.fields import FieldInfo
 from trainjob.api.cluster import KubernetesType
 from trainjob.api.training_status import MAX_ENTRIES, MAX_KEY_CHARACTERS, MAX_TEXT_CHARACTERS
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
-from trainjob.crd.rules import rules_of
+from trainjob.crd.rule import MergedRule, Rule
+from trainjob.crd.rules import rules_of, rules_of_value
 from trainjob.schema.base import OneOf, StrictModel, depends_on_spec, fields_of, nested_model
 
 _LIST_KEYS = {
@@ -43,14 +44,17 @@ def _spec_schema(model: type[StrictModel], defaults_everywhere: bool, has_defaul
             has_defaults=defaults_everywhere or not _may_be_empty(info),
         )
         default = _default(info) if has_defaults else {}
-        properties[name] = {**_value_schema(info, leaves[name], inner), **_described(description(info)), **default}
+        value = _with_rules(_value_schema(info, leaves[name], inner), rules_of_value(model, name))
+        properties[name] = {**value, **_described(description(info)), **default}
     schema: Schema = {"type": "object", "description": class_description(model), "properties": properties}
     schema |= {limit: whole[limit] for limit in ("minProperties", "maxProperties") if limit in whole}
     if required := [name for name, info in fields_of(model).items() if info.is_required()]:
         schema["required"] = required
-    if rules := rules_of(model):
-        schema["x-kubernetes-validations"] = [rule.validation() for rule in rules]
-    return schema
+    return _with_rules(schema, rules_of(model))
+
+
+def _with_rules(schema: Schema, rules: Sequence[Rule | MergedRule]) -> Schema:
+    return schema | {"x-kubernetes-validations": [rule.validation() for rule in rules]} if rules else schema
 
 
 def _may_be_empty(info: FieldInfo) -> bool:

@@ -90,22 +90,31 @@ def given(path: str) -> Expression:
     steps = path.split(".")
     optional = [steps[: depth + 1] for depth, step in enumerate(steps) if step.endswith("?")]
     chain = " && ".join(f"has({_cel_path(found)})" for found in [*optional, steps])
+    fields = [*((step.removesuffix("?"), step.endswith("?")) for step in steps[:-1]), (steps[-1], True)]
 
     def is_given(spec: Any) -> bool:
-        return all(_is_set(_part(spec, found[:-1]), found[-1]) for found in [*optional, steps])
+        part = spec
+        for field, must_be_set in fields:
+            name = attribute_of(part, field)
+            if (value := getattr(part, name)) is None or (must_be_set and name not in part.model_fields_set):
+                return False
+            part = value
+        return True
 
     return Expression(f"({chain})" if optional else chain, is_given)
-
-
-def _is_set(parent: Any, step: str) -> bool:
-    name = attribute_of(parent, step.removesuffix("?"))
-    return getattr(parent, name) is not None and name in parent.model_fields_set
 
 
 def any_of(*conditions: Expression) -> Expression:
     joined = conditions[0]
     for condition in conditions[1:]:
         joined |= condition
+    return joined
+
+
+def all_of(*conditions: Expression) -> Expression:
+    joined = conditions[0]
+    for condition in conditions[1:]:
+        joined &= condition
     return joined
 
 

@@ -1,6 +1,6 @@
 """Rules across the fields of a model, each written once: pydantic models check them here, and API servers in CEL."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
@@ -23,28 +23,43 @@ class FieldRule:
     details: Callable[[Any], str] | None = None
     """The values that break the rule, which API servers do not report."""
 
-    def conflict(self, part: Any) -> tuple[str, str] | None:
+    def conflicts(self, part: Any) -> Iterator[tuple[str, str]]:
         """Field and message, if the condition does not hold."""
-        if self.condition.of(part):
-            return None
-        return self.field, f"{self.message} ({self.details(part)})" if self.details is not None else self.message
+        if not self.condition.of(part):
+            details = "" if self.details is None else f" ({self.details(part)})"
+            yield self.field, f"{self.message}{details}"
+
+
+@dataclass(frozen=True)
+class RuleGroup:
+    """Rules that apply only where a condition holds. It is evaluated once for all of them, which makes the rules of the
+    kinds that a TrainJob does not have almost free."""
+
+    when: Expression
+    rules: "tuple[FieldRule | RuleGroup, ...]"
+
+    def conflicts(self, part: Any) -> Iterator[tuple[str, str]]:
+        """Field and message of each rule that applies and does not hold."""
+        if self.when.of(part):
+            for rule in self.rules:
+                yield from rule.conflicts(part)
 
 
 class RuledModel(StrictModel):
     """A model whose fields must fit together."""
 
     @classmethod
-    def rules(cls) -> tuple[FieldRule, ...]:
+    def rules(cls) -> tuple[FieldRule | RuleGroup, ...]:
         return ()
 
     @model_validator(mode="after")
     def _fields_fit_together(self) -> Self:
-        refuse_conflicts(found for rule in _rules_of(type(self)) if (found := rule.conflict(self)) is not None)
+        refuse_conflicts(found for rule in _rules_of(type(self)) for found in rule.conflicts(self))
         return self
 
 
 @cache
-def _rules_of(model: type[RuledModel]) -> tuple[FieldRule, ...]:
+def _rules_of(model: type[RuledModel]) -> tuple[FieldRule | RuleGroup, ...]:
     return model.rules()
 
 
