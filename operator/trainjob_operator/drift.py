@@ -1,6 +1,6 @@
 """Detects fields that somebody has changed or removed since the operator applied them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 
@@ -12,30 +12,38 @@ def has_drifted(actual: Any, desired: Any) -> bool:
 
 def first_drift(actual: Any, desired: Any) -> str | None:
     """Path of the first field that has drifted, such as `spec.containers[ray-head].image`; None if there is none."""
-    return next(_drifts(actual, desired, ""), None)
+    path = _drift(actual, desired)
+    return None if path is None else path.removeprefix(".")
 
 
-def _drifts(actual: Any, desired: Any, path: str) -> Iterator[str]:
+def _drift(actual: Any, desired: Any) -> str | None:
+    """The path below `desired`; empty if `desired` itself has drifted. Most parts are equal, which costs one
+    comparison."""
+    if actual == desired:
+        return None
     if isinstance(desired, Mapping) and isinstance(actual, Mapping):
         has, wanted = cast("Mapping[str, Any]", actual), cast("Mapping[str, Any]", desired)
-        for key, value in wanted.items():
-            yield from _drifts(has.get(key), value, f"{path}.{key}" if path else key)
-    elif isinstance(desired, list):
-        yield from _drifts_of_list(actual or [], cast("list[Any]", desired), path)
-    elif isinstance(desired, Mapping) or actual != desired:
-        yield path
+        return _first_drift_below((f".{key}", has.get(key), value) for key, value in wanted.items())
+    if isinstance(desired, list):
+        return _drift_of_list(actual or [], cast("list[Any]", desired))
+    return ""
 
 
-def _drifts_of_list(actual: Sequence[Any], desired: Sequence[Any], path: str) -> Iterator[str]:
+def _drift_of_list(actual: Sequence[Any], desired: Sequence[Any]) -> str | None:
     if desired and _are_named(desired) and _are_named(actual):
         named = {item["name"]: item for item in actual}
-        for item in desired:
-            yield from _drifts(named.get(item["name"]), item, f"{path}[{item['name']}]")
-    elif len(actual) != len(desired):
-        yield path
-    else:
-        for number, (has, wanted) in enumerate(zip(actual, desired, strict=True)):
-            yield from _drifts(has, wanted, f"{path}[{number}]")
+        return _first_drift_below((f"[{item['name']}]", named.get(item["name"]), item) for item in desired)
+    if len(actual) != len(desired):
+        return ""
+    return _first_drift_below((f"[{number}]", *pair) for number, pair in enumerate(zip(actual, desired, strict=True)))
+
+
+def _first_drift_below(values: Iterable[tuple[str, Any, Any]]) -> str | None:
+    """The first drift in values given as (step of the path, actual, desired)."""
+    for step, actual, desired in values:
+        if (path := _drift(actual, desired)) is not None:
+            return step + path
+    return None
 
 
 def _are_named(items: Sequence[Any]) -> bool:
