@@ -75,3 +75,12 @@ def test_rows_after_a_bad_quote_keep_their_numbers(tmp_path: Path) -> None:
     path.write_text('sep=;\ntext;label\n"a;x\nb;y\n"c";x\nd;x\n\xff;y\n', encoding="latin-1")
     with pytest.raises(DataError, match=f"row 1: {NOT_CLOSED}: it spans the 2 lines that follow"):
         read(path, COLUMNS)
+
+
+def test_quoted_line_breaks_stay_wherever_a_block_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.csv"
+    texts = [f"a\r\n{'b' * (n % 7)}\r\n\nc\r" for n in range(50)]
+    path.write_bytes("".join([HEADER, *(f'"{text}",x\r\n' for text in texts)]).encode())
+    for size in range(60, 80):
+        monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", size)
+        assert [row["text"] for row in read(path, ["text"])] == texts

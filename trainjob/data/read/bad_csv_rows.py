@@ -75,17 +75,21 @@ class BadCSVRows:
 
 
 class _CheckedStream(io.RawIOBase):
-    """A stream that shows its bytes to a check before passing them on."""
+    """A stream that shows its bytes to a check before passing them on. No piece ends in a carriage return, except the
+    last one: Arrow would lose a line feed at the start of the next piece, also within a quoted value."""
 
     def __init__(self, stream: pa.NativeFile, check: QuoteCheck) -> None:
-        self._stream, self._check = stream, check
+        self._stream, self._check, self._kept = stream, check, b""
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        content = self._stream.read(size)
-        self._check.feed(content)
+        read = self._stream.read(size - len(self._kept))
+        self._check.feed(read)
+        content, self._kept = self._kept + read, b""
+        if read and content.endswith(b"\r") and len(content) > 1:
+            content, self._kept = content[:-1], b"\r"
         return content
 
 
