@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from trainjob.api import Source, TrainJobSpec
+from trainjob.api.data_profile import MANY_DROPPED
 from trainjob.data import Fitted, Preprocessor
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.examples import Examples, cut
@@ -19,7 +20,7 @@ from trainjob.data.first_pass.profile import joined_labels
 from trainjob.data.read.bad_rows import BadRows, bad_rows_error
 from trainjob.data.read.source import identity
 from trainjob.data.read.spec_parts import source_parts
-from trainjob.errors import UserError, notify
+from trainjob.errors import Alarm, Notice, UserError, notify
 from trainjob.evaluation import Scores
 from trainjob.kinds import KINDS
 from trainjob.kinds.input import tell_unknown_categories, unknown_categories
@@ -62,28 +63,37 @@ def evaluate(
     objective = preprocessor.target.objective(spec, module)
     of_run = spec.dataset.on_bad_rows if spec is not None and spec.dataset is not None else "fail"
     bad, drops = BadRows(data), (on_bad_rows or of_run) == "drop"
-    examples, labels, unknown = list[int](), list[np.ndarray | None](), Counter[str]()
+    rows, labels, unknown = list[int](), list[np.ndarray | None](), Counter[str]()
 
     def batches() -> Iterator[Batch]:
-        for each in _examples(run, spec, preprocessor, data, bad, drops, unknown):
+        for count, each in _examples(run, spec, preprocessor, data, bad, drops, unknown):
             labels.append(each.labels)
-            examples.append(len(each))
+            rows.append(count)
             for indices in cut(each.lengths, PACKED_BATCH_ROWS if preprocessor.input.packs else BATCH_ROWS):
                 yield collate(preprocessor, each.take(indices))
 
     tally = tally_batches(module.to(device), objective, batches(), device, _dtype(run, device))
     if bad.count and not drops:
         raise bad_rows_error({"": bad}, {}, advice=ADVICE)
-    if bad.count:
-        count = "1 row" if bad.count == 1 else f"{bad.count:,} rows"
-        lines = bad.lines(counted=len(bad.mistakes) > 1)
-        notify(f"{bad.source}: left out {count}: {'; '.join(lines)}")
-    if not sum(examples):
+    _tell_left_out(bad, sum(rows))
+    if not sum(rows):
         raise UserError(f"{data} has no rows{' that can be used' if bad.count else ''}")
     if problem := preprocessor.target.why_not_scored(joined_labels(labels)):
         raise UserError(f"{data}: these rows {problem}")
-    tell_unknown_categories(unknown, sum(examples))
+    tell_unknown_categories(unknown, sum(rows))
     return tally.scores()
+
+
+def _tell_left_out(bad: BadRows, used: int) -> None:
+    """Gives a Notice of the rows that were left out beside the `used` ones; an Alarm where they are many."""
+    if not bad.count:
+        return
+    total, lines = bad.count + used, bad.lines(counted=len(bad.mistakes) > 1)
+    are_many = used > 0 and bad.count > MANY_DROPPED * total
+    doubt = ", so the scores may say little about new rows" if are_many else ""
+    told = f" {lines[0]}" if len(lines) == 1 else "".join(f"\n  {line}" for line in lines)
+    noun = "row" if total == 1 else "rows"
+    notify(f"{bad.source}: left out {bad.count:,} of {total:,} {noun}{doubt}:{told}", Alarm if are_many else Notice)
 
 
 def _spec(run: Folder, preprocessor: Preprocessor) -> TrainJobSpec | None:
@@ -117,9 +127,9 @@ def _examples(
     bad: BadRows,
     drops: bool,
     unknown: Counter[str],
-) -> Iterator[Examples]:
-    """The prepared rows. Once a row cannot be used and is not to be dropped, the others are only checked. Counts the
-    cells of unknown categories in `unknown`, by column."""
+) -> Iterator[tuple[int, Examples]]:
+    """The prepared rows, and how many they were before. Once a row cannot be used and is not to be dropped, the others
+    are only checked. Counts the cells of unknown categories in `unknown`, by column."""
     if spec is None:
         layout = cast("TokensInput", preprocessor.input).layout
         fitted = Fitted(preprocessor, None, None, {}, {})
@@ -127,7 +137,9 @@ def _examples(
     else:
         fitted = replace(Fitted.load(run / FITTED), preprocessor=preprocessor)
         parts = source_parts(spec, Source(uri=data))
-    for rows, labels in usable_rows(parts, fitted, bad.add):
-        if drops or not bad.count:
-            yield Examples.from_table(prepared(rows, labels, preprocessor))
+    unreadable = BadRows()  # found by the thread that reads ahead
+    for rows, labels in usable_rows(parts, fitted, bad.add, on_unreadable=unreadable.add):
+        if drops or not (bad.mistakes or unreadable.mistakes):
+            yield len(rows.table), Examples.from_table(prepared(rows, labels, preprocessor))
             unknown.update(unknown_categories(preprocessor.input, rows.table, rows.where))
+    bad.merge(unreadable)

@@ -176,7 +176,7 @@ def test_lines_of_another_width_and_other_bytes(first: str, tmp_path: Path) -> N
     said = refusal(text_spec(path))
     assert "3 of 61 rows cannot be used" in said
     width = "the row does not have 2 values, as the header has"
-    assert f"2 rows: {width}: {path}, row 4: 3 values; row 11: 1 values" in said
+    assert f"2 rows: {width}: {path}, row 4: 3 values; row 11: 1 value" in said
     assert f'{path}, row 9: column "text" is not UTF-8 text: byte 0xe9 at position 3' in said
     spec = text_spec(path, **DROP)
     fitted = fit(spec)

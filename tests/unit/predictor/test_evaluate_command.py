@@ -14,7 +14,7 @@ from predictor_runs import finish
 from trainjob import Predictor
 from trainjob.cli.app import app
 from trainjob.cli.evaluate import evaluate
-from trainjob.errors import Notice, UserError
+from trainjob.errors import Alarm, Notice, UserError
 from trainjob.evaluation import ClassificationScores, Confusion
 from trainjob.precision import multiplies_bfloat16
 from trainjob.storage import Folder
@@ -85,11 +85,11 @@ def test_a_run_that_drops_rows_scores_the_others(
     rows = tmp_path / "rows.csv"
     header, *lines = text_csv.read_text().splitlines()
     rows.write_text("\n".join([header, "only one value", *lines]))
-    with pytest.warns(Notice, match=rf"{rows}: left out 1 row: {rows}, row 1: the row does not have \d values"):
+    with pytest.warns(Notice, match=rf"{rows}: left out 1 of 41 rows: {rows}, row 1: the row does not have \d values"):
         evaluate(str(run), str(rows), as_json=True)
     capsys.readouterr()
     rows.write_text("\n".join([header, "only one value", *lines, "another one"]))
-    with pytest.warns(Notice, match=rf"{rows}: left out 2 rows: the row does not have \d values.*: {rows}, row 1"):
+    with pytest.warns(Notice, match=rf"{rows}: left out 2 of 42 rows: the row does not have \d .*: {rows}, row 1"):
         evaluate(str(run), str(rows), as_json=True)
     scores = ClassificationScores.model_validate_json(capsys.readouterr().out)
     evaluate(str(text_run), str(text_csv), as_json=True)
@@ -107,8 +107,16 @@ def test_rows_of_labels_that_the_model_has_not_learned_are_named_or_left_out(tmp
         f'{rows}, row 2: "stone"; row 4: "mineral"\n'
         "Correct these rows, or have them left out with `--on-bad-rows drop`."
     )
-    with pytest.warns(Notice, match=r'left out 2 rows: .*row 2: "stone"'):
+    with rows.open("a") as more:
+        more.write("only one value\n")
+    with pytest.warns(Alarm) as told:
         scored = CliRunner().invoke(app, [*command, "--on-bad-rows", "drop"])
+    assert str(told[0].message) == (
+        f"{rows}: left out 3 of 5 rows, so the scores may say little about new rows:\n"
+        "  2 rows: the label does not occur in the training rows (known labels are animal, plant): "
+        f'{rows}, row 2: "stone"; row 4: "mineral"\n'
+        f"  {rows}, row 5: the row does not have 3 values, as the header has, but 1"
+    )
     assert scored.stdout.startswith("2 rows: accuracy")
     rows.write_text("tag,body,title\nstone,a rock,y\n")
     with pytest.raises(UserError, match=r"rows\.csv has no rows that can be used"), pytest.warns(Notice):

@@ -31,7 +31,8 @@ class BadCSVRows:
         """Arrow's handler for a row whose number of values differs from the header's."""
         number = row.number - 1 - self._skipped
         self.numbers.add(number)
-        location, found = RowLocation(self._uri, "row", number), f"{row.actual_columns} values"
+        location = RowLocation(self._uri, "row", number)
+        found = "1 value" if row.actual_columns == 1 else f"{row.actual_columns} values"
         kind = f"the row does not have {row.expected_columns} values, as the header has"
         error = RowError(f"{location}: {kind}, but {row.actual_columns}", location, kind, found)
         try:
