@@ -77,8 +77,7 @@ def compress(run: Folder, request: VariantRequest, say: Say = lambda _: None) ->
     if request.onnx or request.int8:
         _check_packages()
     with locked(run), scratch_folder() as scratch, local_copy(model) as original:
-        fitted = Fitted.load(run / FITTED)
-        check_unchanged(contents.job.spec, fitted)
+        fitted = check_unchanged(contents.job.spec, Fitted.load(run / FITTED))
         for name, folder in _made(contents.job, fitted, original, request, scratch, say):
             write_variant(folder, run, name)
         variants = _measured(contents.job, run, fitted, original, scratch, say)

@@ -230,9 +230,7 @@ class BuiltInTraining:
         with self.data_time.running():
             folder = self.run / FITTED
             if folder.exists(SPLIT):
-                fitted = Fitted.load(folder)
-                check_unchanged(self.spec, fitted, mapper)
-                return fitted
+                return check_unchanged(self.spec, Fitted.load(folder), mapper)
             fitted = fit(self.spec, mapper, self.split_notes)
             DOING.begin("starting")
             fitted.save(folder)

@@ -66,8 +66,8 @@ def test_files_written_anew_with_the_same_rows(tmp_path: Path) -> None:
     spec = text_spec(path)
     fitted = kept(spec, tmp_path / "kept")
     os.utime(path, (1, 1))
-    check_unchanged(spec, fitted)
-    assert len(prepare_examples(spec, fitted)["train"]) == fitted.training_rows
+    now = check_unchanged(spec, fitted)
+    assert len(prepare_examples(spec, now)["train"]) == fitted.training_rows
 
 
 def test_another_file_in_a_folder(tmp_path: Path) -> None:
@@ -148,6 +148,17 @@ def test_the_second_pass_divides_the_rows_as_the_first_did_and_notices_others(tm
     header, *rows = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(header + b"".join(rows[::-1]))
     with pytest.raises(DataError, match=r"rows.csv has changed while it was read: start the run again with --fresh"):
+        prepare_examples(spec, fitted)
+
+
+@pytest.mark.parametrize("name", ["train", "validation", "test"])
+def test_the_second_pass_notices_other_files_of_every_set(name: str, tmp_path: Path) -> None:
+    paths = {name: write_csv(tmp_path / f"{name}.csv", ROWS) for name in ("train", "validation", "test")}
+    others: dict[str, Any] = {name: {"uri": str(paths[name])} for name in ("validation", "test")}
+    spec = text_spec(paths["train"], **others)
+    fitted = fit(spec)
+    append(paths[name])
+    with pytest.raises(DataError, match=rf"/{name}\.csv has changed while it was read: start the run again"):
         prepare_examples(spec, fitted)
 
 

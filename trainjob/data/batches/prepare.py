@@ -18,7 +18,7 @@ from trainjob.data.first_pass.fitting import Fitted, usable_rows
 from trainjob.data.first_pass.split import Side, Split, sides_of
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.read.chunking import Sized, group_parts
-from trainjob.data.read.fingerprint import Fingerprint, fingerprint_of
+from trainjob.data.read.fingerprint import fingerprint_of
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.data.read.source import UNLABELLED, sources_of
 from trainjob.data.read.spec_parts import source_parts
@@ -115,7 +115,10 @@ def prepare_examples(spec: TrainJobSpec, fitted: Fitted, train: Loading | None =
 
 
 def prepared_tables(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = None) -> Iterator[tuple[str, pa.Table]]:
-    """The same rows table by table, each with the name of its set. A source that is split is read once."""
+    """The same rows table by table, each with the name of its set. A source that is split is read once.
+
+    Raises DataError if the files of a source are no longer those of the first pass.
+    """
     assert spec.dataset is not None
     if train is not None:
         parts, loader = train
@@ -127,26 +130,13 @@ def prepared_tables(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = 
         wanted = {each: side for each, side in sides.items() if each != UNLABELLED and not (train and each == "train")}
         if not wanted:
             continue
-        known, files = _handed_on(spec, fitted, name, source) if None not in sides.values() else (None, None)
+        before = fitted.sources.get(name)
+        known = ROW_CACHE.take(fitted.rows_key(before)) if None not in sides.values() else None
         for rows_by_side in _labelled_sides(source_parts(spec, source), fitted, list(wanted.values()), known=known):
             for each, side in wanted.items():
                 yield each, prepared(*rows_by_side[side], fitted.preprocessor)
-        if known is not None and fingerprint_of(spec, source) != files:  # the rows may have another order
+        if before is not None and fingerprint_of(spec, source) != before:
             raise DataError(f"{listed(source.all_uris)} {_CHANGED}")
-
-
-def _handed_on(
-    spec: TrainJobSpec, fitted: Fitted, name: str, source: Source
-) -> tuple[np.ndarray | None, Fingerprint | None]:
-    """Which rows of the source train, bool [n], if an earlier pass of this process over the same files has told, and
-    the files' fingerprint. Raises DataError if the files have changed since that pass."""
-    if not len(ROW_CACHE):
-        return None, None
-    files = fingerprint_of(spec, source)
-    known = ROW_CACHE.take(fitted.rows_key(files))
-    if known is None and ROW_CACHE.take(fitted.rows_key(fitted.sources.get(name))) is not None:
-        raise DataError(f"{listed(source.all_uris)} {_CHANGED}")
-    return known, files
 
 
 def _loadings(spec: TrainJobSpec, fitted: Fitted, train: Loading | None) -> Iterator[tuple[str, Loading]]:

@@ -1,19 +1,21 @@
 """Whether the data is still that on which a run was fitted."""
 
+from dataclasses import replace
+
 from trainjob.api import TrainJobSpec
 from trainjob.data.first_pass.fitting import Fitted, fit
 from trainjob.data.read.chunking import Mapper, one_by_one
 from trainjob.data.read.fingerprint import changes_of, fingerprints, refuse_changes
 
 
-def check_unchanged(spec: TrainJobSpec, before: Fitted, mapped: Mapper = one_by_one) -> None:
-    """Raises DataError if the data has changed since `before` was fitted on it.
+def check_unchanged(spec: TrainJobSpec, before: Fitted, mapped: Mapper = one_by_one) -> Fitted:
+    """Returns `before`, with the files as they are now. Raises DataError if the data has changed since it was fitted.
 
     If only the files' times have changed, reads the rows again, with `mapped`, to compare them.
     """
     assert spec.dataset is not None
     if not before.sources:  # written by an earlier version
-        return
+        return before
     now = fingerprints(spec)
     changes = {name: change for name, old in before.sources.items() if (change := changes_of(old, now[name]))}
     if not changes and now != before.sources:
@@ -25,3 +27,4 @@ def check_unchanged(spec: TrainJobSpec, before: Fitted, mapped: Mapper = one_by_
             if again.contents[name] != before.contents[name]
         }
     refuse_changes(spec, changes)
+    return replace(before, sources=now)
