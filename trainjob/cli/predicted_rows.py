@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trainjob.baselines.cascade import LanguageModelCascade
     from trainjob.data import Preprocessor
     from trainjob.data.read.rows import Rows
+    from trainjob.kinds.input import Where
     from trainjob.kinds.reply import Reply
     from trainjob.predictor import Predictor
     from trainjob.storage import Folder
@@ -61,15 +62,24 @@ def classify(
             f"{run.uri} is a model for {noun}s and takes no {wrong}: give {_option(predictor.preprocessor)} or DATA"
         )
     inputs = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
-    outputs = predictor.outputs(values, where=lambda index: inputs[index], unknown=unknown)
+    outputs = predictor.outputs(values, where=inputs.__getitem__, unknown=unknown)
     target = predictor.preprocessor.target
+    texts = _texts(values, predictor.preprocessor, inputs.__getitem__) if noun == "text" else inputs
     tell_unknown_categories(unknown, len(values))
     captions = [""] * len(inputs)
     if second is not None:
         answers = target.answer(outputs, predictor.model)
         assert answers is not None, "load_model has refused a model without answers"
         captions = _cascade_captions(values, predictor, answers, second)
-    _show(inputs, target.replies(outputs, predictor.model), captions)
+    _show(inputs, texts, target.replies(outputs, predictor.model), captions)
+
+
+def _texts(values: list[Any], preprocessor: "Preprocessor", where: "Where") -> list[str]:
+    """The text of each row of a model that reads texts."""
+    from trainjob.kinds.inputs.text import joined_texts
+
+    columns = preprocessor.input.columns
+    return joined_texts(preprocessor.input.table(values, where), columns, where)
 
 
 def _option(preprocessor: "Preprocessor") -> str:
@@ -196,18 +206,18 @@ def _cascade_captions(
     ]
 
 
-def _show(inputs: list[str], replies: "Sequence[Reply]", captions: list[str]) -> None:
-    """A table for each input, with its caption below."""
+def _show(inputs: list[str], texts: list[str], replies: "Sequence[Reply]", captions: list[str]) -> None:
+    """A table for each input, which has a text, with its caption below."""
     from rich.table import Table
     from rich.text import Text
 
     out = console()
-    for name, reply, caption in zip(inputs, replies, captions, strict=True):
+    for name, text, reply, caption in zip(inputs, texts, replies, captions, strict=True):
         out.print(Text(cut(name, MAX_TITLE_CHARACTERS), "table.title"), soft_wrap=True)
         table = Table()
         for number, heading in enumerate(reply.headings):
-            table.add_column(heading, justify="right" if number else "left")
-        for cells in reply.lines():
+            table.add_column(heading, justify="left" if number < reply.names else "right")
+        for cells in reply.lines(text):
             table.add_row(*map(Text, cells))
         out.print(table)
         if caption:

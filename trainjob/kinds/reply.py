@@ -10,8 +10,11 @@ class Reply(BaseModel, ABC):
     """A subclass is a target's answer to one row."""
 
     headings: ClassVar[tuple[str, ...]]
-    """Headings of `lines`: the first column holds names, the others numbers."""
+    """Headings of `lines`: the first columns hold names, the others numbers."""
+    names: ClassVar[int] = 1
+    """The number of columns that hold names."""
 
     @abstractmethod
-    def lines(self) -> list[tuple[str, ...]]:
-        """The cells of each line of the table that `trainjob predict` shows."""
+    def lines(self, text: str) -> list[tuple[str, ...]]:
+        """The cells of each line of the table that `trainjob predict` shows. `text` is that of the row, if the model
+        reads texts."""

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from predictor_runs import finish_scored, make_run
 from report_runs import Page
 from trainjob.api import TrainJobSpec
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.baselines.rows import sample
+from trainjob.cli.app import app
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
 from trainjob.driver.propose import proposed
@@ -23,6 +25,7 @@ from trainjob.errors import DataError, UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.spans import SpanScores, span_scores
 from trainjob.evaluation.span_estimates import SpanJudge, counts_of, scores_of
+from trainjob.kinds.token_classifier.reply import FoundSpan, Spans
 from trainjob.kinds.token_classifier.tags import runs_of, tags_of
 from trainjob.kinds.token_classifier.target import SpanTarget, known_strings
 from trainjob.models import build
@@ -274,6 +277,26 @@ def test_answers_are_spans_of_the_original_text(run: Path, data: Path) -> None:
     assert scores.f1.value == pytest.approx(SpanJudge().estimates(labels, predicted).f1.value)
     with pytest.raises(UserError, match="a classifier of tokens predicts no classes"):
         predictor.predict_proba(texts)
+
+
+@pytest.mark.parametrize("option", ["--text", "--row"])
+def test_the_terminal_shows_the_words_of_each_span(run: Path, data: Path, option: str) -> None:
+    texts = (json.loads(line)["text"] for line in (data / "test.jsonl").read_text().splitlines())
+    answers = ((text, json.loads(answer)) for text in texts for answer in Predictor.load(run).predict([text]))
+    text, spans = next((text, spans) for text, spans in answers if spans)
+    given = text if option == "--text" else json.dumps({"text": text})
+    done = CliRunner().invoke(app, ["predict", str(run), option, given], env={"COLUMNS": "200"}, catch_exceptions=False)
+    shown = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.stdout.splitlines() if "│" in line]
+    assert [line[:4] for line in shown] == [
+        [text[each["start"] : each["end"]], each["type"], str(each["start"]), str(each["end"])] for each in spans
+    ]
+
+
+def test_a_long_span_is_shown_on_one_line() -> None:
+    text = "Parameters\n----------\n" + "word " * 100
+    span = FoundSpan(start=0, end=len(text), type="section", probability=1.0)
+    [[words, *_]] = Spans(spans=[span]).lines(text)
+    assert words == "Parameters ---------- " + ("word " * 100)[:38] + "…"
 
 
 def test_known_strings_are_found_as_whole_words() -> None:

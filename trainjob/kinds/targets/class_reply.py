@@ -21,7 +21,7 @@ class Prediction(Reply):
     probability: float = Field(description="Its probability.")
     probabilities: dict[str, float] = Field(description="Of each class, the most probable first.")
 
-    def lines(self) -> list[tuple[str, ...]]:
+    def lines(self, text: str) -> list[tuple[str, ...]]:
         return [(name, f"{probability:.4f}") for name, probability in self.probabilities.items()]
 
 

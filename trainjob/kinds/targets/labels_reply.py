@@ -19,7 +19,7 @@ class LabelsReply(Reply):
     probabilities: dict[str, float] = Field(description="Of each label, the most probable first.")
     thresholds: dict[str, float] = Field(description="The threshold of each label.")
 
-    def lines(self) -> list[tuple[str, ...]]:
+    def lines(self, text: str) -> list[tuple[str, ...]]:
         return [
             (name, f"{probability:.4f}", f"{self.thresholds[name]:.4f}", "yes" if name in self.prediction else "")
             for name, probability in self.probabilities.items()

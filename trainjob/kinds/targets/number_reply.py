@@ -15,5 +15,5 @@ class Number(Reply):
 
     prediction: float = Field(description="The predicted number, in the unit of the labels.")
 
-    def lines(self) -> list[tuple[str, ...]]:
+    def lines(self, text: str) -> list[tuple[str, ...]]:
         return [(plain_number(self.prediction),)]

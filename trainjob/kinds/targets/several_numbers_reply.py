@@ -15,5 +15,5 @@ class SeveralNumbersReply(Reply):
 
     prediction: dict[str, float] = Field(description="The predicted numbers by column, each in its column's unit.")
 
-    def lines(self) -> list[tuple[str, ...]]:
+    def lines(self, text: str) -> list[tuple[str, ...]]:
         return [(name, plain_number(number)) for name, number in self.prediction.items()]

@@ -16,6 +16,6 @@ class Vector(Reply):
 
     prediction: list[float] = Field(description="The vector of the text, of length 1.")
 
-    def lines(self) -> list[tuple[str, ...]]:
+    def lines(self, text: str) -> list[tuple[str, ...]]:
         shown = ", ".join(f"{number:.4f}" for number in self.prediction[:SHOWN])
         return [(f"{shown}, … ({len(self.prediction)} numbers)",)]

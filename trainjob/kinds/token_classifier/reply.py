@@ -4,7 +4,11 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
+from trainjob.formatting import cut
 from trainjob.kinds.reply import Reply
+
+MAX_SPAN_CHARACTERS = 60
+"""Characters shown of a span."""
 
 
 class FoundSpan(BaseModel):
@@ -19,9 +23,19 @@ class FoundSpan(BaseModel):
 class Spans(Reply):
     """The spans that the model finds in one text."""
 
-    headings: ClassVar[tuple[str, ...]] = ("type", "start", "end", "probability")
+    headings: ClassVar[tuple[str, ...]] = ("span", "type", "start", "end", "probability")
+    names: ClassVar[int] = 2
 
     spans: list[FoundSpan] = Field(description="In the order of the text.")
 
-    def lines(self) -> list[tuple[str, ...]]:
-        return [(each.type, str(each.start), str(each.end), f"{each.probability:.4f}") for each in self.spans]
+    def lines(self, text: str) -> list[tuple[str, ...]]:
+        return [
+            (
+                cut(" ".join(text[each.start : each.end].split()), MAX_SPAN_CHARACTERS),
+                each.type,
+                str(each.start),
+                str(each.end),
+                f"{each.probability:.4f}",
+            )
+            for each in self.spans
+        ]
