@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from trainjob.api.numbers import to_json
@@ -17,15 +18,25 @@ _AS_WRITTEN = {
 
 
 def score(value: object) -> str:
-    """A loss or another metric with four decimals, or with four significant digits if it is very large or small; an
-    integer as it is."""
+    """A loss or another metric with up to four decimals, see `rounded`; an integer as it is."""
     if isinstance(value, int):
         return f"{value:,}"
     if not isinstance(value, float):
         return MISSING
     if not math.isfinite(value):
         return str(to_json(value))
-    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e3 else plain_number(value, 4)
+    return rounded([value])[0]
+
+
+def rounded(values: Sequence[float], sign: str = "") -> list[str]:
+    """Finite numbers of about one size with equally many decimals: four below 10, two below 100, and one below 1,000.
+    Where the largest is smaller than 0.001 or not below 1,000, each has at least four significant digits instead. With
+    `sign` "+", numbers above 0 have a sign, too."""
+    largest = max(map(abs, values))
+    if 1e-3 <= largest < 1e3 or largest == 0:
+        decimals = 4 if largest < 10 else 2 if largest < 100 else 1
+        return [f"{value:{sign}z.{decimals}f}" for value in values]
+    return [plain_number(value, 4, sign) for value in values]
 
 
 def plain_number(value: float, digits: int = 6, sign: str = "") -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from trainjob.formatting import done, plain_number, score, title
+from trainjob.formatting import done, plain_number, rounded, score, title
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,30 @@ from trainjob.formatting import done, plain_number, score, title
 def test_a_number_has_all_digits_before_the_point(value: float, digits: int, sign: str, text: str) -> None:
     assert plain_number(value, digits, sign) == text
     assert score(31_602.2) == "31,602"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0000"),
+        (0.000123456, "0.0001235"),
+        (0.98765, "0.9877"),
+        (-2.34567, "-2.3457"),
+        (31.5, "31.50"),
+        (126.0234, "126.0"),
+        (-999.91, "-999.9"),
+        (1234.56, "1,235"),
+    ],
+)
+def test_a_score_shows_fewer_decimals_of_larger_numbers(value: float, text: str) -> None:
+    assert score(value) == text
+    assert rounded([value]) == [text]
+
+
+def test_numbers_that_belong_together_have_equally_many_decimals() -> None:
+    assert rounded([101.26, 98.714, 103.5], "+") == ["+101.3", "+98.7", "+103.5"]
+    assert rounded([0.5, -0.00001, 0.0], "+") == ["+0.5000", "+0.0000", "+0.0000"]
+    assert rounded([1234.56, 987.654]) == ["1,235", "987.7"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from trainjob.api import StrictModel
 from trainjob.errors import DataError
-from trainjob.formatting import plain_number, readable, title
+from trainjob.formatting import readable, rounded, title
 
 SAMPLES = 1000
 GROUPS = 1000
@@ -30,13 +30,8 @@ class Estimate(StrictModel):
     """Upper end of the interval."""
 
     def in_words(self, sign: str = "") -> str:
-        """The value and, in brackets, its interval, with `sign` "+" also of numbers above 0. All have four decimals or,
-        if they are very large or small, at least four significant digits."""
-        numbers = (self.value, self.low, self.high)
-        if 1e-3 <= max(map(abs, numbers)) < 1e3 or not any(numbers):
-            value, low, high = (f"{number:{sign}z.4f}" for number in numbers)
-        else:
-            value, low, high = (plain_number(number, 4, sign) for number in numbers)
+        """The value and, in brackets, its interval, with `sign` "+" also of numbers above 0; see `rounded`."""
+        value, low, high = rounded((self.value, self.low, self.high), sign)
         return f"{value} [{low}, {high}]"
 
 

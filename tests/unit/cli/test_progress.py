@@ -101,7 +101,7 @@ def test_no_control_characters_when_not_on_a_terminal() -> None:
 
 def test_a_function_reports_what_it_likes() -> None:
     report = TrainingStatus(stage="Training", step=3, epoch=3, epochs_completed=3, metrics={"epoch": 3, "bleu": 31.5})
-    assert shown([report], terminal=False).splitlines() == ["tags: training", "epoch 3:  bleu 31.5000"]
+    assert shown([report], terminal=False).splitlines() == ["tags: training", "epoch 3:  bleu 31.50"]
     assert "bleu" in shown([report], terminal=True)
 
 

@@ -100,7 +100,7 @@ def test_a_functions_run() -> None:
     assert summary_lines(summary, "/runs/tags", {}) == [
         "tags: succeeded",
         "  trained in    1 min 25 s",
-        "  last metrics  bleu 31.5000",
+        "  last metrics  bleu 31.50",
         "  checkpoint    /runs/tags/checkpoint_7",
         "  report        /runs/tags/report.html",
     ]

@@ -234,14 +234,14 @@ def test_a_function_with_metrics_of_its_own(tmp_path: Path) -> None:
     page = Page(render(run))
     assert page.tables["epochs"] == [
         ["Epoch", "Step", "Loss", "Perplexity", "Hits"],
-        ["1", "10", "1.0000", "300.0000", "0.5000"],
-        ["2", "20", "0.5000", "150.0000", "0.5000"],
+        ["1", "10", "1.0000", "300.0", "0.5000"],
+        ["2", "20", "0.5000", "150.0", "0.5000"],
     ]
     titles = [label.split(" over ")[0] for label in page.attributes("aria-label")]
     assert titles == ["Loss", "Hits", "Perplexity"]
     assert page.headings == ["curves", "run"]
     assert "Function loop:train" in page.text
-    assert page.terms["Perplexity"] == "150.0000"
+    assert page.terms["Perplexity"] == "150.0"
     assert page.terms["Latest checkpoint"] == "/runs/own-loop/c2"
 
 

@@ -94,8 +94,8 @@ class NumberScores(EstimatedScores):
 
     def tiles(self) -> list[tuple[str, str]]:
         return [
-            ("RMSE", plain_number(self.rmse.value, 4)),
-            ("MAE", plain_number(self.mae.value, 4)),
+            ("RMSE", score(self.rmse.value)),
+            ("MAE", score(self.mae.value)),
             ("R²", score(self.r2 and self.r2.value)),
             ("Spearman", score(self.spearman and self.spearman.value)),
         ]
