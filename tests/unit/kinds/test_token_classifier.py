@@ -20,8 +20,10 @@ from trainjob.baselines.rows import sample
 from trainjob.cli.app import app
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
+from trainjob.data.read.rows import RowLocation, Rows, row_number
+from trainjob.data.read.spans import read_spans
 from trainjob.driver.propose import proposed
-from trainjob.errors import DataError, UserError
+from trainjob.errors import DataError, RowError, UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.spans import SpanScores, span_scores
 from trainjob.evaluation.span_estimates import SpanJudge, counts_of, scores_of
@@ -154,6 +156,29 @@ def test_wrong_spans_are_named_with_their_rows(tmp_path: Path) -> None:
     ):
         assert words in found
     assert 'no span of this type: "C"; known types are A' in found
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "kind", "words"),
+    [
+        ("\N{GRINNING FACE} Ada met Bob", {"start": 11, "end": 14, "text": "Bob"}, "UTF-16 code units", "Bob"),
+        ("\N{GRINNING FACE} Ada met Bob", {"start": 11, "end": 14}, "UTF-16 code units", "Bob"),
+        ("\N{GRINNING FACE} Ada met Bob", {"start": 3, "end": 6, "text": "Ada"}, "UTF-16 code units", "Ada"),
+        ("Zoë met Bob", {"start": 9, "end": 12, "text": "Bob"}, "bytes of UTF-8", "Bob"),
+        ("Zoë met Bob", {"start": 5, "end": 8, "text": "met"}, "bytes of UTF-8", "met"),
+    ],
+)
+def test_offsets_that_count_other_units_are_named(text: str, span: dict[str, Any], kind: str, words: str) -> None:
+    bad: list[RowError] = []
+    cells = [json.dumps([{**span, "labels": ["A"]}])]
+    rows = Rows(pa.table({"text": [text], "spans": cells}), lambda index: RowLocation(row_number(index)))
+    read_spans(rows, "text", "spans", bad.append)
+    [error] = bad
+    assert f"the offsets of a span look like {kind}, not characters" in str(error)
+    assert f'which is "{words}" if counted so; convert the offsets of all rows' in str(error)
+    convert = re.findall("`([^`]+)`", str(error))[0]
+    start, end = (eval(convert, {"text": text, "offset": span[name]}) for name in ("start", "end"))
+    assert text[start:end] == words
 
 
 def test_types_that_differ_in_case_or_unicode_form_alone_are_refused(tmp_path: Path) -> None:

@@ -27,6 +27,24 @@ _SHOWN = 40
 _NOT_COMPARED = re.compile(r"\s|\\[nr]")
 """Blanks, and line ends as Label Studio writes them in the text of a span."""
 
+_OTHER_UNITS = (
+    (
+        "UTF-16 code units",
+        "utf-16-le",
+        2,
+        "convert the offsets of all rows, each by `len(text.encode('utf-16-le')[: 2 * offset].decode('utf-16-le'))`",
+    ),
+    (
+        "bytes of UTF-8",
+        "utf-8",
+        1,
+        "convert the offsets of all rows, each by `len(text.encode()[:offset].decode())`",
+    ),
+)
+"""Units that tools count in place of characters: name, encoding, bytes, and how to convert them."""
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+"""In the place of parts of a character."""
+
 
 class _BadSpan(Exception):
     def __init__(self, kind: str, detail: str, advice: str = "") -> None:
@@ -109,6 +127,10 @@ def spans_of(text: str, cell: str | None) -> list[Span]:
 def _span(text: str, item: Any) -> Span:
     shown = cut(json.dumps(item, ensure_ascii=False), 2 * _SHOWN)
     start, end, kind = _fields(item, shown)
+    given = item.get("text") if isinstance(item, dict) else None
+    given = given if isinstance(given, str) else None
+    if end > len(text) or (given is not None and not _are_alike(given, text[start:end])):
+        _refuse_other_units(text, start, end, given, shown)
     if end > len(text):
         raise _BadSpan("a span ends after the text", f"{shown}, but the text has {len(text):,} characters")
     if start < 0:
@@ -116,11 +138,27 @@ def _span(text: str, item: Any) -> Span:
     if not text[start:end].strip():
         raise _BadSpan("a span is empty or blank", shown)
     inner = text[start:end]
-    given = item.get("text") if isinstance(item, dict) else None
-    if isinstance(given, str) and _NOT_COMPARED.sub("", given) != _NOT_COMPARED.sub("", inner):
+    if given is not None and not _are_alike(given, inner):
         detail = f'{shown}, but the text has "{inner[:_SHOWN]}" there; offsets count Unicode characters from 0'
         raise _BadSpan("the text of a span differs from the text at its offsets", detail)
     return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip()), kind
+
+
+def _are_alike(given: str, inner: str) -> bool:
+    """Whether the text of a span is the one at its offsets."""
+    return _NOT_COMPARED.sub("", given) == _NOT_COMPARED.sub("", inner)
+
+
+def _refuse_other_units(text: str, start: int, end: int, given: str | None, shown: str) -> None:
+    """Raises _BadSpan where the offsets fit the text if they count other units than characters."""
+    for unit, encoding, width, convert in _OTHER_UNITS:
+        content = text.encode(encoding)
+        if not 0 <= start < end <= len(content) // width or len(content) == width * len(text):
+            continue
+        inner = content[width * start : width * end].decode(encoding, "replace")
+        if inner.strip() and (_REPLACED not in inner if given is None else _are_alike(given, inner)):
+            detail = f'{shown}, which is "{cut(inner, _SHOWN)}" if counted so'
+            raise _BadSpan(f"the offsets of a span look like {unit}, not characters", detail, convert)
 
 
 def _fields(item: Any, shown: str) -> tuple[int, int, str]:
