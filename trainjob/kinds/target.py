@@ -54,6 +54,11 @@ class Target(Protocol):
         """The number of outputs for each row; 0 where a row has one answer for each token."""
         ...
 
+    @property
+    def label_name(self) -> str:
+        """The name of the number that it predicts; empty where it predicts something else or has no name."""
+        return ""
+
     def sizes(self) -> dict[str, int]:
         """The counts for summaries and `/healthz`, such as {"classes": 10}; empty if there are none."""
         return {}

@@ -1,6 +1,7 @@
 """Several labels a row: the notations, the rows that cannot be used, and the split."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,10 @@ def test_cells_that_are_neither_0_nor_1_are_named_with_their_rows(tmp_path: Path
     assert 'row 2: the label (column "a") is neither 0 nor 1: "2"; write 0 or 1' in found
     assert 'row 3: the label (column "b") is neither 0 nor 1: "maybe"; write 0 or 1' in found
     assert '2 rows: the label (column "a") is empty' in found
+    lines = ["1,0", "0,maybe", "2,1", "0,1"]
+    with pytest.raises(DataError) as caught:
+        fit(spec_of(write_csv(tmp_path / "a.csv", "text,a,b", lines), labels=["a", "b"]))
+    assert re.findall(r"row \d", str(caught.value)) == ["row 2", "row 3"], "in the order of the rows"
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,15 @@ def test_a_score_far_from_all_others_is_told(data: Path, tmp_path: Path) -> None
     assert "1 training row has a score far from all others (they range from -999 to 5)" in note
 
 
+def test_scores_whose_points_seem_to_separate_thousands_are_told(data: Path, tmp_path: Path) -> None:
+    lines = [f"a{index},b{index},{index}.250" if index % 4 else f"a{index},b{index},900" for index in range(1, 40)]
+    (tmp_path / "train.csv").write_text("\n".join(["one,other,similarity", *lines]))
+    spec = spec_of(tmp_path)
+    spec["dataset"].pop("test")
+    [note, *_] = fit(TrainJobSpec.model_validate(spec)).preprocessor.target.notes()
+    assert note.startswith('column "similarity": points seem to separate thousands, as in 1.250')
+
+
 def test_the_model_answers_single_texts_and_is_compared_with_tfidf(data: Path) -> None:
     run = Folder(str(make_run(data / "run", spec_of(data))))
     predictor = Predictor.load(run.uri)

@@ -27,7 +27,10 @@ from trainjob.baselines.rows import sample
 from trainjob.cli.predicted_tables import flat
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
-from trainjob.errors import DataError, UserError
+from trainjob.data.read.label_lists import LABELS
+from trainjob.data.read.numbers import listed_numbers, with_numbers
+from trainjob.data.read.rows import RowLocation, Rows, row_number
+from trainjob.errors import DataError, RowError, UserError
 from trainjob.evaluate import evaluate
 from trainjob.evaluation.scores.several_numbers import SeveralNumbersScores, several_number_scores
 from trainjob.evaluation.several_number_estimates import SeveralNumbersJudge, named_columns
@@ -190,6 +193,36 @@ def test_every_column_is_read_and_the_wrong_one_is_named(data: Path, tmp_path: P
         assert sum(fit(TrainJobSpec.model_validate(spec)).rows.values()) == 195 + 60
 
 
+def test_wrong_rows_are_named_in_their_order(tmp_path: Path) -> None:
+    cells = ["1,2", "3,cheap", "much,4", "5,", "little,dear", "6,7"]
+    bad: list[RowError] = []
+    table = pa.table(dict(zip(NAMES, zip(*(cell.split(",") for cell in cells), strict=True), strict=True)))
+    rows = with_numbers(Rows(table, lambda index: RowLocation(row_number(index))), NAMES, bad.append)
+    assert listed_numbers(rows, LABELS).tolist() == [[1.0, 2.0], [6.0, 7.0]]
+    assert [str(error).partition(":")[0] for error in bad] == ["row 2", "row 3", "row 4", "row 5"]
+    assert [NAMES[0] in str(error) for error in bad] == [False, True, False, True]
+
+
+@pytest.mark.parametrize("kind", ["table", "text", "image"])
+def test_points_that_seem_to_separate_thousands_are_told_of_each_column(tmp_path: Path, kind: str) -> None:
+    lines = ["path,text,size,weight,price"]
+    for index in range(40):
+        Image.new("RGB", (4, 4), (index, 9, 9)).save(tmp_path / f"{index}.png")
+        price = f"{index}.250" if index % 4 else f"9{index:02d}"
+        lines.append(f"{index}.png,a thing {index},{index % 7},{index}.5,{price}")
+    (tmp_path / "train.csv").write_text("\n".join(lines))
+    model, columns = {
+        "table": ({"tableRegressor": {"tabm": TABM}}, {"features": ["size"]}),
+        "text": ({"textRegressor": {"encoder": ENCODER}}, {"text": ["text"]}),
+        "image": ({"imageRegressor": {"cnn": {"channels": [4], "hidden": 8}}}, {"image": "path"}),
+    }[kind]
+    dataset = {"train": {"uri": str(tmp_path / "train.csv")}, "labels": NAMES, **columns}
+    fitted = fit(TrainJobSpec.model_validate({"model": model, "dataset": dataset}))
+    assert fitted.profile is not None
+    [told] = [note for note in fitted.profile.notes if "thousands" in note]
+    assert told.startswith('column "price": points seem to separate thousands, as in 1.250, but are read as decimal')
+
+
 @pytest.mark.parametrize(
     ("dataset", "said"),
     [
@@ -278,7 +311,7 @@ def test_a_table_is_answered_in_the_units_of_its_columns(table_run: Path, data: 
     target, outputs = predictor.preprocessor.target, predictor.outputs(table)
     reply = target.replies(outputs, predictor.model)[0]
     assert reply.model_dump() == {"prediction": predicted[0]}
-    assert reply.lines() == [(name, f"{number:.6g}") for name, number in predicted[0].items()]
+    assert reply.lines("") == [(name, f"{number:.6g}") for name, number in predicted[0].items()]
 
 
 def test_a_text_model_is_read_by_transformers(text_run: Path, data: Path) -> None:

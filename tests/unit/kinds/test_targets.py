@@ -57,7 +57,7 @@ def test_the_answer_is_the_most_probable_class_beside_the_probabilities_of_all(l
         best_first = sorted(zip(row, CLASSES, strict=True), reverse=True)
         assert reply.prediction == best_first[0][1]
         assert list(reply.probabilities.items()) == [(name, round(value, 6)) for value, name in best_first]
-        assert reply.lines() == [(name, f"{value:.4f}") for value, name in best_first]
+        assert reply.lines("") == [(name, f"{value:.4f}") for value, name in best_first]
 
 
 def test_rows_prepared_without_labels_cannot_be_learned_as_a_class() -> None:

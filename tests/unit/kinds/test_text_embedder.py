@@ -140,6 +140,15 @@ def test_rows_without_two_texts_are_named(tmp_path: Path) -> None:
         fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
 
 
+def test_rows_without_texts_are_named_in_their_order(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("question,answer\na,b\nc,\n,d\n,\ne,f\ng,\n")
+    with pytest.raises(DataError) as caught:
+        evaluate(Folder(str(run)), str(tmp_path / "bad.csv"))
+    lines = str(caught.value).splitlines()
+    assert lines[1].endswith("2 rows: the text (column answer) is empty: " + f"{tmp_path / 'bad.csv'}, row 2; row 6")
+    assert lines[2].endswith("2 rows: the text (column question) is empty: " + f"{tmp_path / 'bad.csv'}, row 3; row 4")
+
+
 def test_a_pair_column_is_required(data: Path) -> None:
     alone = spec_of(data)
     del alone["dataset"]["textPair"]

@@ -149,7 +149,8 @@ def _location_of(row: RowLocation, path: str | None) -> RowLocation:
 def _images_of(
     rows: Rows, part: EmbeddedImages | ListedImages, columns: Sequence[str] | None, on_bad: OnBadRow
 ) -> Rows:
-    """`image` and `label` of the rows or, where `columns` is None, all columns beside the images. `on_bad` is told of
+    """`image` and `label` of the rows, and the columns that `label` is joined of; or, where `columns` is None, all
+    columns beside the images. `on_bad` is told of
     rows without a file, or with a number that no class has."""
     chosen, size = part.columns, rows.size
     files: list[bytes] | None = None
@@ -161,7 +162,8 @@ def _images_of(
         left_out = ["image"] if chosen.is_path else ["image", chosen.image]
         table = rows.table.select([name for name in rows.table.column_names if name not in left_out])
     elif chosen.labels:
-        table = pa.table({"label": rows.table[LABELS]})
+        written = {name: rows.table[name] for name in chosen.labels if name not in ("image", "label")}
+        table = pa.table({"label": rows.table[LABELS], **written})
     elif chosen.label is None:
         table = pa.table({"label": pa.nulls(len(rows.table), pa.string())})
     else:

@@ -168,19 +168,20 @@ def with_lists(rows: Rows, labels: Sequence[str], on_bad: OnBadRow) -> Rows:
     """The rows with the column LABELS: JSON lists of the labels whose column holds 1, true or yes. `on_bad` is called
     for each row with a cell that is neither that nor 0, false or no."""
     flags = np.zeros((len(rows.table), len(labels)), bool)
-    is_bad = np.zeros(len(rows.table), bool)
+    wrong = dict[int, tuple[str, str | None]]()
     for number, name in enumerate(labels):
         cells = as_text(rows.table[name], name, rows.where).to_pylist()
         words = [canonical((cell or "").strip().lower()) for cell in cells]
         flags[:, number] = [word in ON for word in words]
         for index, word in enumerate(words):
-            if word not in ON and word not in OFF and not is_bad[index]:
-                is_bad[index] = True
-                on_bad(_flag_error(rows.where(index), name, cells[index]))
+            if word not in ON and word not in OFF:
+                wrong.setdefault(index, (name, cells[index]))
+    for index in sorted(wrong):
+        on_bad(_flag_error(rows.where(index), *wrong[index]))
     names = np.array(labels, object)
     lists = [json.dumps(names[row].tolist(), ensure_ascii=False) for row in flags]
     found = Rows(rows.table.append_column(LABELS, pa.array(lists, pa.string())), rows.where, rows.size)
-    return found.take(np.flatnonzero(~is_bad))
+    return found.take(np.setdiff1d(np.arange(len(rows.table)), list(wrong)))
 
 
 def _flag_error(location: str, column: str, cell: str | None) -> RowError:

@@ -48,9 +48,10 @@ def words_among(bad: BadRows) -> int:
 
 
 def _read_columns(rows: Rows, columns: Sequence[str], on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
-    """The usable rows, and their numbers float64 [n, columns]."""
+    """The usable rows, and their numbers float64 [n, columns]. Others are reported in their order, for the first of
+    the columns that is wrong."""
     found = np.empty((len(rows.table), len(columns)))
-    is_bad = np.zeros(len(rows.table), bool)
+    cells = list[tuple[list[str], np.ndarray]]()
     for number, column in enumerate(columns):
         texts = as_text(rows.table[column], column, rows.where).combine_chunks()
         encoded = texts.dictionary_encode("encode")
@@ -58,10 +59,13 @@ def _read_columns(rows: Rows, columns: Sequence[str], on_bad: OnBadRow) -> tuple
         numbers = np.array([float(name) if _NUMBER.fullmatch(name) else math.nan for name in names], np.float64)
         indices = as_numpy(encoded.indices)
         found[:, number] = numbers[indices]
-        is_unusable = ~(np.abs(found[:, number]) <= MAX_NUMBER)
-        for index in np.flatnonzero(is_unusable & ~is_bad).tolist():
-            on_bad(_error(rows, column, index, names[indices[index]]))
-        is_bad |= is_unusable
+        cells.append((names, indices))
+    is_unusable = ~(np.abs(found) <= MAX_NUMBER)
+    is_bad = is_unusable.any(axis=1)
+    for index in np.flatnonzero(is_bad).tolist():
+        number = int(is_unusable[index].argmax())
+        names, indices = cells[number]
+        on_bad(_error(rows, columns[number], index, names[indices[index]]))
     return rows.take(np.flatnonzero(~is_bad)), found[~is_bad]
 
 

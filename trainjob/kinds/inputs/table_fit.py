@@ -125,8 +125,8 @@ def _thousands(columns: Sequence[TableColumn | None], cells: Sequence[pa.Array])
             found = Thousands()
             different = (cell.as_py() for cell in each.unique().drop_null())  # most columns need but a few of them
             found.add(cell for cell in different if cell.lower() not in MISSING)
-            if note := found.note(column.name):
-                yield note
+            if note := found.note():
+                yield f'column "{column.name}": {note}'
 
 
 def _names(dataset: Dataset, part: SourcePart) -> tuple[list[str], dict[str, LeftOut]]:

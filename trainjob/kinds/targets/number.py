@@ -14,7 +14,7 @@ from trainjob.data.first_pass.survey import Survey, T, Translation, fewest_rows,
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.data.read.numbers import read_numbers
-from trainjob.data.read.rows import OnBadRow, Rows, as_text
+from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.data.read.thousands import Thousands
 from trainjob.errors import listed
 from trainjob.evaluation.number_estimates import NumberJudge
@@ -50,9 +50,7 @@ class NumberLabels:
     def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The labels are float64 [n]."""
         usable, labels = read_numbers(rows, self.column, on_bad)
-        if self.thousands.is_open:
-            texts = as_text(usable.table[self.column], self.column, usable.where).unique().drop_null()
-            self.thousands.add(text.strip() for text in texts.to_pylist())
+        self.thousands.look_at(usable, self.column)
         return usable, labels
 
     def merge(self, later: "NumberLabels") -> Translation:
@@ -73,7 +71,9 @@ class NumberLabels:
         refuse_too_few(survey.hashes, dataset)
         strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MAX_STRATA))
         edges = np.unique(np.quantile(labels, np.arange(1, strata) / strata)) if strata > 1 else np.empty(0)
-        target = OneNumber(edges.tolist(), thousands=self.thousands.note(self.column) or "")
+        name, note = dataset.label or "", self.thousands.note()
+        thousands = f'column "{name or self.column}": {note}' if note else ""
+        target = OneNumber(edges.tolist(), name=name, thousands=thousands)
         distinct = distinct_rows(survey.hashes, target.strata(labels, len(labels)), len(target.edges) + 1)
         return survey, replace(target, edges=[]) if distinct.max() < fewest_rows(dataset) else target
 
@@ -89,6 +89,8 @@ class OneNumber(Target):
     """Mean and standard deviation of the training labels."""
     quantiles: list[float] = field(default_factory=list[float])
     """The training labels' QUANTILES."""
+    name: str = ""
+    """The column of the labels; empty where they have none, and for one of several numbers."""
     outliers: int = field(default=0, compare=False)
     """Training labels that lie far from the others; not saved."""
     thousands: str = field(default="", compare=False)
@@ -97,6 +99,10 @@ class OneNumber(Target):
     @property
     def width(self) -> int:
         return 1
+
+    @property
+    def label_name(self) -> str:
+        return self.name
 
     @property
     def output_names(self) -> list[str]:
@@ -214,10 +220,11 @@ class OneNumber(Target):
         return Guesses(outputs[:, 0] * self.std + self.mean)
 
     def save(self) -> dict[str, Any]:
-        return {"label_" + name: getattr(self, name) for name in _SAVED}
+        return {"label_name": self.name, **{"label_" + name: getattr(self, name) for name in _SAVED}}
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Self:
-        """Takes its fields out of the content of preprocessor.json; earlier versions wrote them without `label_`."""
+        """Takes its fields out of the content of preprocessor.json; earlier versions wrote them without `label_`, and
+        without the name."""
         prefix = "label_" if "label_edges" in state else ""
-        return cls(**{name: state.pop(prefix + name) for name in _SAVED})
+        return cls(**{name: state.pop(prefix + name) for name in _SAVED}, name=state.pop("label_name", ""))

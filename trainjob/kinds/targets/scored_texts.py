@@ -94,14 +94,16 @@ class ScoredTexts(Vectors):
         return self.scores.profile()
 
     def notes(self) -> list[str]:
+        notes = [self.scores.thousands] if self.scores.thousands else []
         if not self.scores.outliers:
-            return []
+            return notes
         count = self.scores.outliers
         low, *_, high = self.scores.quantiles
         rows = "1 training row has a score" if count == 1 else f"{count:,} training rows have scores"
         return [
+            *notes,
             f"{rows} far from all others (they range from {low:g} to {high:g}), and this range scales all scores: if "
-            "such a number stands for a missing score, drop its rows"
+            "such a number stands for a missing score, drop its rows",
         ]
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:

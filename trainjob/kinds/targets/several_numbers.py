@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.csv_injection import PREDICTION
 from trainjob.data.read.numbers import listed_numbers
 from trainjob.data.read.rows import OnBadRow, Rows
+from trainjob.data.read.thousands import Thousands
 from trainjob.errors import DataError, listed
 from trainjob.evaluation.several_number_estimates import SeveralNumbersJudge, named_columns
 from trainjob.formatting import plain_number
@@ -40,12 +41,22 @@ class SeveralNumberLabels:
     """The column of these lists."""
     names: list[str]
     """The columns that they come from."""
+    thousands: list[Thousands] = field(default_factory=list[Thousands])
+    """What is known of each of these columns."""
+
+    def __post_init__(self) -> None:
+        self.thousands = self.thousands or [Thousands() for _ in self.names]
 
     def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The labels are float64 [n, L]."""
+        for name, thousands in zip(self.names, self.thousands, strict=True):
+            if name in rows.table.column_names:
+                thousands.look_at(rows, name)
         return rows, listed_numbers(rows, self.column)
 
     def merge(self, later: "SeveralNumberLabels") -> Translation:
+        for own, others in zip(self.thousands, later.thousands, strict=True):
+            own.merge(others)
         return lambda labels: labels
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], SeveralNumbers]":
@@ -71,7 +82,9 @@ class SeveralNumberLabels:
                     "of dataset.labels"
                 )
         refuse_too_few(survey.hashes, dataset)
-        return survey, SeveralNumbers(self.names, [OneNumber([]) for _ in self.names])
+        return survey, SeveralNumbers(
+            self.names, [OneNumber([], thousands=each.note() or "") for each in self.thousands]
+        )
 
 
 @dataclass(frozen=True)

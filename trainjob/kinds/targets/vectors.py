@@ -50,16 +50,15 @@ class Vectors(Target):
 
 def rows_with_texts(rows: Rows, groups: Sequence[Sequence[str]], on_bad: OnBadRow) -> tuple[Rows, list[list[str]]]:
     """The rows that have a text in each of these groups of columns, and for each group their texts, without needless
-    white space."""
+    white space. Other rows are reported in their order, for the first group without a text."""
     texts = [[" ".join(each.split()) for each in joined_texts(rows.table, names, rows.where)] for names in groups]
-    usable = np.ones(len(rows.table), bool)
-    for names, own in zip(groups, texts, strict=True):
-        kind = f"the text (column {listed(names)}) is empty"
-        for index in np.flatnonzero(usable & np.array([not each for each in own], bool)).tolist():
-            usable[index] = False
-            location = rows.where(index)
-            on_bad(RowError(f"{location}: {kind}: fill it in or drop the row", location, kind))
-    kept = np.flatnonzero(usable)
+    are_empty = np.array([[not each for each in own] for own in texts], bool)
+    is_bad = are_empty.any(axis=0)
+    for index in np.flatnonzero(is_bad).tolist():
+        names = groups[int(are_empty[:, index].argmax())]
+        location, kind = rows.where(index), f"the text (column {listed(names)}) is empty"
+        on_bad(RowError(f"{location}: {kind}: fill it in or drop the row", location, kind))
+    kept = np.flatnonzero(~is_bad)
     return rows.take(kept), [[column[index] for index in kept.tolist()] for column in texts]
 
 
