@@ -310,8 +310,11 @@ def test_conversations_and_pairs(tmp_path: Path) -> None:
     assert spec["dataset"]["messages"] == "messages"
     assert spec["model"]["causalLM"]["lora"] == {}
     pairs = ([f"How much is {n}?", f"It is {n} in all"] for n in range(30))
-    spec, _ = proposal(tmp_path, write(tmp_path / "pairs.csv", ["question", "answer"], pairs))
+    spec, text = proposal(tmp_path, write(tmp_path / "pairs.csv", ["question", "answer"], pairs))
     assert (spec["dataset"]["prompt"], spec["dataset"]["completion"]) == ("question", "answer")
+    assert "such as the answer that fits a question, in place of writing texts: --kind textEmbedder." in text
+    spec, _ = proposal(tmp_path, tmp_path / "pairs.csv", "--kind", "textEmbedder")
+    assert (spec["dataset"]["text"], spec["dataset"]["textPair"]) == (["question"], ["answer"])
 
 
 def test_odd_names_stay_in_their_places(tmp_path: Path) -> None:

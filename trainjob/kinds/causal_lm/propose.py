@@ -9,6 +9,10 @@ from trainjob.kinds.look import SURE, Look, Proposal, Unsuitable
 
 PRETRAINED = "Qwen/Qwen2.5-0.5B-Instruct"
 _PAIRS = (("prompt", "completion"), ("instruction", "output"), ("instruction", "response"), ("question", "answer"))
+_BELONG_TOGETHER = (
+    "To find one text of a row by the other, such as the answer that fits a question, in place of writing texts: "
+    "--kind textEmbedder."
+)
 _TUNED: dict[str, Any] = {"causalLM": {"pretrained": PRETRAINED, "lora": {}}}
 _COMMENT = "an adapter of a small chat model; choose a larger one if a GPU has room (`trainjob plan`)"
 
@@ -26,14 +30,17 @@ def propose(look: Look) -> Proposal:
         return _proposal(SURE, _TUNED, {"messages": chats[0]}, _COMMENT)
     for prompt, completion in _PAIRS:
         if prompt in look.columns and completion in look.columns and completion in look.texts:
-            return _proposal(2, _TUNED, {"prompt": prompt, "completion": completion}, _COMMENT)
+            notes = [_BELONG_TOGETHER] if prompt == "question" else []
+            return _proposal(2, _TUNED, {"prompt": prompt, "completion": completion}, _COMMENT, notes)
     if look.has_images or not look.texts:
         raise Unsuitable("no column holds texts of several words, or conversations of objects with role and content")
     comment = f"trained from scratch; `pretrained: {PRETRAINED}` instead knows several languages"
-    note = "GUESSED: a language model learns the texts, because no column is clearly a label; --label names one."
+    notes = ["GUESSED: a language model learns the texts, because no column is clearly a label; --label names one."]
+    if len(look.texts) == 2:
+        notes.append(_BELONG_TOGETHER)
     words = sum(look.columns[name].words for name in look.texts)
     batch = min(_BATCH, max(1, words * _TOKENS_OF_A_WORD // (_TOKENS_OF_A_ROW * _STEPS)))
-    found = _proposal(0, {"causalLM": {"decoder": {}}}, {"text": look.texts}, comment, [note])
+    found = _proposal(0, {"causalLM": {"decoder": {}}}, {"text": look.texts}, comment, notes)
     problems = (column.problem(name) for name, column in look.columns.items() if name not in look.texts)
     found.notes += [*look.not_read(look.texts), *(f"Perhaps a label: {problem}." for problem in problems if problem)]
     found.training = {"epochs": 10, "batchSize": batch, "earlyStopping": {"patience": 3}}
