@@ -58,7 +58,8 @@ class Browser:
     def ask(self, *cells: str) -> list[list[str]]:
         """The lines of the answer to these cells on the open page of `trainjob serve`."""
         self._driver.execute_script(ASK, cells)
-        return WebDriverWait(self._driver, SECONDS).until(lambda driver: driver.execute_script(LINES))
+        WebDriverWait(self._driver, SECONDS).until(lambda driver: driver.execute_script(LINES) is not None)
+        return self._driver.execute_script(LINES)
 
     def screenshot(self, image: Path) -> None:
         """Writes the page, whole, to the PNG file `image`."""

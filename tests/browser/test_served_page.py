@@ -63,3 +63,20 @@ def test_names_of_classes_are_not_broken_on_a_phone(chromium: Browser, tmp_path:
         chromium.visit(f"http://127.0.0.1:{server.port}/", 390)
         assert {name for name, *_ in chromium.ask("row 1")} == {"entailment", "contradiction"}
         assert chromium.faults() == []
+
+
+def test_a_wrong_cell_and_the_predicted_number_are_named(chromium: Browser, tmp_path: Path) -> None:
+    train = tmp_path / "train.csv"
+    train.write_text("age,city,rent\n" + "".join(f"{n % 50},{'AB'[n % 2]},{100 + n}\n" for n in range(60)))
+    spec = {
+        "model": {"tableRegressor": {"tabm": {"members": 2, "hiddenSize": 8, "embeddingSize": 4}}},
+        "dataset": {"train": {"uri": str(train)}, "label": "rent"},
+    }
+    with served(Predictor.load(make_run(tmp_path / "run", spec)), "rents") as server:
+        chromium.visit(f"http://127.0.0.1:{server.port}/")
+        assert "which predicts rent." in server.get("/").text
+        assert chromium.ask("old", "A") == []
+        problem = chromium.text_of("problem")
+        assert len(chromium.ask("", "A")) == 1, "an empty field is a missing value"
+        assert chromium.text_of("answer").startswith("rent")
+    assert problem == 'age: does not hold a number: "old"; correct it, or leave it empty (null in JSON)'

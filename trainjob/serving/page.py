@@ -20,6 +20,7 @@ def page(name: str, preprocessor: Preprocessor) -> str:
         name=name,
         noun=KINDS[preprocessor.kind].a_noun,
         sizes=preprocessor.target.sizes(),
+        label=preprocessor.target.label_name,
         form_fields=preprocessor.input.form_fields,
         example=preprocessor.input.example(),
         most_rows=most_rows(preprocessor),

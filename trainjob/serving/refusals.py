@@ -50,7 +50,7 @@ def of_row(field: str, index: int, error: UserError) -> str:
     row = f"{field}[{index}]"
     if isinstance(error, RowError) and error.cell is not None:
         column, problem = error.cell
-        return f"{row}.{column}: {problem}; correct it, or send null if there is none"
+        return f"{row}.{column}: {problem}; correct it, or leave it empty (null in JSON)"
     return f"{row}: {error}"
 
 

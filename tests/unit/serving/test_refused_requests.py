@@ -83,7 +83,7 @@ EXAMPLE = 'send, for example, {"rows": [{"age": 24.0, "city": "Rome"}]}'
         ({"rows": [GOOD, {"age": 1}]}, "rows[1].city: is missing: send null if there is no value"),
         (
             {"rows": [GOOD, {"age": "old", "city": "Rome"}]},
-            'rows[1].age: does not hold a number: "old"; correct it, or send null if there is none',
+            'rows[1].age: does not hold a number: "old"; correct it, or leave it empty (null in JSON)',
         ),
         ({"rows": [{"age": [1], "city": "Rome"}]}, "rows[0].age: must be text, a number, true, false or null"),
     ],
