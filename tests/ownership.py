@@ -1,5 +1,6 @@
 """Tests of a run's folder that two drivers write to, wherever its files are."""
 
+import pickle
 import random
 import threading
 import time
@@ -10,8 +11,8 @@ import pytest
 
 from soak import SOAK
 from trainjob.api import Checkpoints
-from trainjob.errors import StorageError, Superseded
-from trainjob.runs.owner import Owner
+from trainjob.errors import StorageError, Superseded, TransientError
+from trainjob.runs.owner import Owner, claim_for_workers, held_by_workers
 from trainjob.storage import Folder
 from trainjob.worker.checkpointing import CheckpointStore
 
@@ -26,6 +27,10 @@ def save(store: CheckpointStore, step: int, weights: str, loss: float = 0.5) -> 
 def read(store: CheckpointStore, name: str) -> str:
     assert store.is_intact(name)
     return (store / name).read("weights").decode()
+
+
+def _of_workers(run: Folder) -> Folder:
+    return held_by_workers(run, claim_for_workers(run))
 
 
 class OwnershipContract:
@@ -89,6 +94,30 @@ class OwnershipContract:
         store = CheckpointStore(folder, Checkpoints(keep=3))
         latest, _ = store.names()[-1], store.best()
         assert read(store, latest) == "last"
+
+    def test_workers_in_whose_place_others_were_started_change_nothing(self, folder: Folder) -> None:
+        """The driver goes on, and a new driver ends both."""
+        driver = Owner(folder)
+        driver.claim()
+        old, new = (pickle.loads(pickle.dumps(_of_workers(driver.run))) for _ in range(2))
+        before, after = (CheckpointStore(run, Checkpoints(keep=1)) for run in (old, new))
+        for step in (10, 20):
+            with pytest.raises(TransientError, match="run: other workers have been started in the place of these"):
+                save(before, step, "old")
+            save(after, step, "new")
+        with pytest.raises(TransientError):
+            old.write("metrics.jsonl", b"old")
+        driver.run.write("summary.json", b"driver")
+        assert [read(after, name) for name in after.names()] == ["new", "new"]
+        Owner(folder).claim()
+        with pytest.raises(Superseded):
+            new.write("metrics.jsonl", b"new")
+
+    def test_trials_of_a_search_have_workers_of_their_own(self, folder: Folder) -> None:
+        driver = Owner(folder)
+        driver.claim()
+        for run in [_of_workers(driver.run / "trials" / str(number)) for number in range(2)]:
+            run.write("metrics.jsonl", b"")
 
     def test_a_claim_that_came_too_late_ends_its_process(self, folder: Folder) -> None:
         """Another one has counted itself after it meanwhile."""

@@ -8,6 +8,8 @@ Part = Literal["model", "report", "all"]
 TRAINJOB = "trainjob.yaml"
 ATTEMPTS = "attempts.json"
 LOCK = ".lock"
+LAUNCHES = ".launches"
+"""`00000001-1f3a09bc`: names the workers that may write here; see owner.py."""
 CLAIMS = ".claims"
 """`00000001-1f3a09bc`: names the process that may write here; see owner.py."""
 CODE = "code"

@@ -15,7 +15,7 @@ from trainjob import interrupts
 from trainjob.errors import StorageError, UserError
 from trainjob.runs.checkpoints import MANIFEST, read_manifest
 from trainjob.runs.digests import DIGESTS, read_digests
-from trainjob.runs.files import ATTEMPTS, CLAIMS, EVALUATION, LOCK, REPORT, SUMMARY, TRAINJOB, Part
+from trainjob.runs.files import ATTEMPTS, CLAIMS, EVALUATION, LAUNCHES, LOCK, REPORT, SUMMARY, TRAINJOB, Part
 from trainjob.runs.lock import file_lock
 from trainjob.runs.model import model_folder
 from trainjob.runs.refusals import not_a_run
@@ -112,7 +112,7 @@ def _files_of(run: Folder, part: Part) -> list[_File]:
 
 
 def _is_internal(name: str) -> bool:
-    return name.partition("/")[0] in (CLAIMS, LOCK, PULLED_FROM, PARTIAL)
+    return name.partition("/")[0] in (CLAIMS, LAUNCHES, LOCK, PULLED_FROM, PARTIAL)
 
 
 def _is_last(file: _File) -> bool:

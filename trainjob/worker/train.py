@@ -24,10 +24,18 @@ from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointTensors, SavedCheckpoints
 from trainjob.runs.files import EVALUATION, MODEL, VALIDATED
 from trainjob.runs.model import save_as_model
+from trainjob.runs.owner import claim_for_workers, held_by_workers
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
 from trainjob.worker.devices import device_of, is_out_of_memory, out_of_memory
-from trainjob.worker.distributed import gather_on_rank_0, is_local_rank_0, local_rank_0_first, rank, world_size
+from trainjob.worker.distributed import (
+    broadcast_from_rank_0,
+    gather_on_rank_0,
+    is_local_rank_0,
+    local_rank_0_first,
+    rank,
+    world_size,
+)
 from trainjob.worker.job import WorkerJob
 from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.optim import why_not_compiled
@@ -62,9 +70,11 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
     torch.set_num_threads(job.threads)
     spec = job.spec
     sender = sender_to(job.driver) if rank == 0 else None
-    job = replace(job, run=replace(job.run, on_wait=lambda why: reporter.waits(why)))
-    reporter = Reporter(sender, SavedCheckpoints(job.run, spec.checkpoints), spec.training.epochs)
+    run = replace(job.run, on_wait=lambda why: reporter.waits(why))
+    reporter = Reporter(sender, SavedCheckpoints(run, spec.checkpoints), spec.training.epochs)
     reporter.starting("loading the model")
+    claim = broadcast_from_rank_0(claim_for_workers(run) if rank == 0 else None)
+    job = replace(job, run=held_by_workers(run, claim))
     with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
             trainer = _build_trainer(job, rank, reporter, scratch)

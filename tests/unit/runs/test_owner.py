@@ -11,7 +11,7 @@ import pytest
 from ownership import OwnershipContract
 from trainjob.errors import StorageError, Superseded, UserError
 from trainjob.runs import owner
-from trainjob.runs.owner import Owner
+from trainjob.runs.owner import Owner, claim_for_workers, held_by_workers
 from trainjob.storage import Folder
 
 
@@ -31,11 +31,20 @@ def test_workers_write_in_the_name_of_their_driver(tmp_path: Path):
         worker.write("name", b"y")
 
 
+def test_a_listing_that_is_older_than_their_claim_does_not_end_workers(tmp_path: Path):
+    run = Folder(str(tmp_path))
+    (run / ".launches").write("00000001-ffffffff", b"")
+    claim = claim_for_workers(run)
+    (run / ".launches").delete(claim)
+    (run / ".launches").write("00000001-ffffffff", b"")
+    held_by_workers(run, claim).write("name", b"x")
+
+
 def test_of_two_that_claim_at_once_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Both drivers see the same turn."""
     folder, owners = Folder(str(tmp_path)), [Owner(Folder(str(tmp_path))) for _ in range(2)]
     with monkeypatch.context() as patch:
-        patch.setattr(owner, "_claims", lambda run: [])
+        patch.setattr(owner, "_claims", lambda run, kind: [])
         patch.setattr(Owner, "check", lambda self, run: None)
         for each in owners:
             each.claim()
