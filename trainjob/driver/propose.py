@@ -1,4 +1,4 @@
-"""Proposes a TrainJob for data of which nothing is known, and tries it as far as its first pass over the rows."""
+"""Proposes a TrainJob for unknown data, and tries it up to the end of the first pass over the rows."""
 
 import os
 import re
@@ -14,8 +14,8 @@ from trainjob.data.read.split_folders import SplitFiles
 from trainjob.driver.check import CheckedData, check_data
 from trainjob.errors import DataError, UserError, notify
 from trainjob.kinds import KINDS
-from trainjob.kinds.first_look import look, noted
-from trainjob.kinds.look import Look, Proposal, Unsuitable
+from trainjob.kinds.data_preview import DataPreview, Proposal, Unsuitable
+from trainjob.kinds.read_preview import collected_notices, read_preview
 from trainjob.kinds.registry import load_kind
 
 DROP = "onBadRows"
@@ -25,12 +25,12 @@ def proposed(data: str, kind: str | None, labels: Sequence[str], folder: Path) -
     """The YAML of a TrainJob for `data`, whose relative paths start at `folder`; the user names `labels`. Raises
     UserError where no kind of model fits, or the data cannot be used."""
     try:
-        looked, sets = look(data, labels), {"train": data}
+        preview, sets = read_preview(data, labels), {"train": data}
     except SplitFiles as found:
         sets = found.sets
-        looked = look(sets["train"], labels)
-    chosen = _chosen(looked, kind)
-    if "test" in sets and not _labels(chosen) <= look(sets["test"]).names:
+        preview = read_preview(sets["train"], labels)
+    chosen = _chosen(preview, kind)
+    if "test" in sets and not _labels(chosen) <= read_preview(sets["test"]).names:
         chosen.notes.append(f"Not read, because it has no labels: {sets.pop('test')}.")
     sources = {name: {"uri": uri if "://" in uri else os.path.relpath(uri, folder)} for name, uri in sets.items()}
     document = _document(chosen, sources, data)
@@ -42,39 +42,39 @@ def proposed(data: str, kind: str | None, labels: Sequence[str], folder: Path) -
         try:
             checked = _checked(document, folder)
         except DataError:
-            _tell(looked)
+            _notify_of_oddities(preview)
             raise
-    return "\n".join(_lines(document, chosen, checked, looked.bad)) + "\n"
+    return "\n".join(_lines(document, chosen, checked, preview.bad)) + "\n"
 
 
-def _chosen(looked: Look, kind: str | None) -> Proposal:
+def _chosen(preview: DataPreview, kind: str | None) -> Proposal:
     """The likeliest proposal, or that of a kind."""
     kinds = [name for name, facts in KINDS.items() if not facts.is_users_loop]
     if kind is not None and kind not in kinds:
         raise UserError(f"--kind {kind}: must be one of {', '.join(kinds)}")
     proposals: list[Proposal] = []
     problems: dict[str, str] = {}
-    with noted():  # some read the rows again
+    with collected_notices():  # some read the rows again
         for name in kinds:
             if kind in (None, name):
                 try:
-                    proposals.append(load_kind(name).propose(looked))
+                    proposals.append(load_kind(name).propose(preview))
                 except Unsuitable as error:
                     problems[name] = str(error)
     if not proposals:
         reasons = "\n".join(f"  {name}: {problem}" for name, problem in problems.items())
-        _tell(looked)
-        if looked.bad.count:
-            raise bad_rows_error({"": looked.bad}, {}, f"No kind of model fits the other rows:\n{reasons}")
-        raise UserError(f"{looked.uri}: no kind of model fits as it is\n{reasons}")
-    chosen = max(proposals, key=lambda each: each.fit)
-    chosen.notes = [*looked.notes, *chosen.notes]
+        _notify_of_oddities(preview)
+        if preview.bad.count:
+            raise bad_rows_error({"": preview.bad}, {}, f"No kind of model fits the other rows:\n{reasons}")
+        raise UserError(f"{preview.uri}: no kind of model fits as it is\n{reasons}")
+    chosen = max(proposals, key=lambda each: each.confidence)
+    chosen.notes = [*preview.notes, *chosen.notes]
     return chosen
 
 
-def _tell(looked: Look) -> None:
+def _notify_of_oddities(preview: DataPreview) -> None:
     """Gives a Notice of each oddity of data for which nothing is proposed."""
-    for note in looked.notes:
+    for note in preview.notes:
         notify(note)
 
 

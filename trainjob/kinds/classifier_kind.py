@@ -6,7 +6,7 @@ from trainjob.kinds.labelled_kind import LabelledKind
 from trainjob.kinds.targets.class_or_labels import ClassTarget, load_target
 
 if TYPE_CHECKING:
-    from trainjob.kinds.look import Look, Proposal
+    from trainjob.kinds.data_preview import DataPreview, Proposal
 
 
 class ClassifierKind(LabelledKind):
@@ -16,11 +16,11 @@ class ClassifierKind(LabelledKind):
     def load_target(self, state: dict[str, Any]) -> ClassTarget:
         return load_target(state)
 
-    def propose(self, look: "Look") -> "Proposal":
+    def propose(self, preview: "DataPreview") -> "Proposal":
         """Raises Unsuitable for data without its input, and where the label is not clear."""
-        columns = self.beside_input(look)
+        columns = self.label_candidates(preview)
         several = columns.several_labels() if self.facts.takes_several_labels else None
         if several is not None:
-            return self.proposal(look, *several)
+            return self.proposal(preview, *several)
         label, why = columns.label()
-        return self.proposal(look, {"label": label}, why)
+        return self.proposal(preview, {"label": label}, why)

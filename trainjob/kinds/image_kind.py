@@ -18,7 +18,7 @@ from trainjob.kinds.inputs.parts import image_parts
 from trainjob.kinds.labelled_kind import LabelledKind
 
 if TYPE_CHECKING:
-    from trainjob.kinds.look import Look, Proposal
+    from trainjob.kinds.data_preview import DataPreview, Proposal
     from trainjob.models.classifier import TrainableClassifier
 
 
@@ -63,12 +63,12 @@ class ImageKind(LabelledKind):
 
         return pretrained.load(folder, images)
 
-    def beside_input(self, look: "Look") -> "Look":
+    def label_candidates(self, preview: "DataPreview") -> "DataPreview":
         from trainjob.kinds.inputs.proposed_images import beside_images
 
-        return beside_images(look)
+        return beside_images(preview)
 
-    def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
+    def proposal(self, preview: "DataPreview", fields: Mapping[str, Any], why: str) -> "Proposal":
         from trainjob.kinds.inputs.proposed_images import image_proposal
 
-        return image_proposal(self.facts.field, look, fields, why)
+        return image_proposal(self.facts.field, preview, fields, why)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from trainjob.data.read.bad_rows import BadRows
     from trainjob.data.read.chunking import Mapper
     from trainjob.data.read.rows import SourcePart
+    from trainjob.kinds.data_preview import DataPreview, Proposal
     from trainjob.kinds.facts import Facts
     from trainjob.kinds.input import Input
-    from trainjob.kinds.look import Look, Proposal
     from trainjob.kinds.target import Target
     from trainjob.models.trainable import Trainable
 
@@ -73,7 +73,7 @@ class Kind(Protocol):
         """The same network for `only_to_answer` of `trainjob.models.load_model`; it need not be able to learn."""
         return self.load(folder, fitted_input)
 
-    def propose(self, look: "Look") -> "Proposal":
-        """A TrainJob of this kind for data of which nothing is known: by default, from `propose` of the module
-        `propose` beside the kind's. Raises Unsuitable where the kind does not fit the data."""
-        return import_module(type(self).__module__.removesuffix("kind") + "propose").propose(look)
+    def propose(self, preview: "DataPreview") -> "Proposal":
+        """A TrainJob of this kind for unknown data: by default, from `propose` of the module `propose` beside the
+        kind's. Raises Unsuitable where the kind does not fit the data."""
+        return import_module(type(self).__module__.removesuffix("kind") + "propose").propose(preview)

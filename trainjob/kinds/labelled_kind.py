@@ -10,7 +10,7 @@ from trainjob.kinds.facts import Facts
 from trainjob.kinds.kind import Kind
 
 if TYPE_CHECKING:
-    from trainjob.kinds.look import Look, Proposal
+    from trainjob.kinds.data_preview import DataPreview, Proposal
 
 
 class LabelledKind(Kind):
@@ -27,9 +27,9 @@ class LabelledKind(Kind):
         """The target that was saved with these fields of preprocessor.json."""
 
     @abstractmethod
-    def beside_input(self, look: "Look") -> "Look":
+    def label_candidates(self, preview: "DataPreview") -> "DataPreview":
         """The columns that may hold labels. Raises Unsuitable for data without the input of this kind."""
 
     @abstractmethod
-    def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
+    def proposal(self, preview: "DataPreview", fields: Mapping[str, Any], why: str) -> "Proposal":
         """The proposal with these fields of the dataset, which name the labels, and the reason if they are guessed."""

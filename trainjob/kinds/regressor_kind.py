@@ -9,7 +9,7 @@ from trainjob.kinds.labelled_kind import LabelledKind
 from trainjob.kinds.targets.one_or_several_numbers import NumberTarget, load_target, number_reader
 
 if TYPE_CHECKING:
-    from trainjob.kinds.look import Look, Proposal
+    from trainjob.kinds.data_preview import DataPreview, Proposal
 
 
 class RegressorKind(LabelledKind):
@@ -21,12 +21,12 @@ class RegressorKind(LabelledKind):
     def load_target(self, state: dict[str, Any]) -> NumberTarget:
         return load_target(state)
 
-    def propose(self, look: "Look") -> "Proposal":
-        from trainjob.kinds.look import SURE, labels_of
+    def propose(self, preview: "DataPreview") -> "Proposal":
+        from trainjob.kinds.data_preview import SURE, labels_of
 
-        columns = self.beside_input(look)
+        columns = self.label_candidates(preview)
         fields, why = columns.number_labels()
-        found = self.proposal(look, fields, why)
+        found = self.proposal(preview, fields, why)
         if columns.are_classes(labels_of(fields)):
-            return replace(found, fit=0)
-        return replace(found, fit=min(found.fit, 1)) if why and found.fit < SURE else found
+            return replace(found, confidence=0)
+        return replace(found, confidence=min(found.confidence, 1)) if why and found.confidence < SURE else found

@@ -17,7 +17,7 @@ from trainjob.kinds.inputs.table_fit import fit_table
 from trainjob.kinds.labelled_kind import LabelledKind
 
 if TYPE_CHECKING:
-    from trainjob.kinds.look import Look, Proposal
+    from trainjob.kinds.data_preview import DataPreview, Proposal
     from trainjob.models.trainable import Trainable
 
 
@@ -51,15 +51,15 @@ class TableKind(LabelledKind):
     @abstractmethod
     def load(self, folder: Path, table: TableInput) -> "Trainable[Any]": ...
 
-    def beside_input(self, look: "Look") -> "Look":
+    def label_candidates(self, preview: "DataPreview") -> "DataPreview":
         from trainjob.kinds.inputs.proposed_tables import refuse_other_data
 
-        refuse_other_data(look)
-        return look
+        refuse_other_data(preview)
+        return preview
 
-    def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
+    def proposal(self, preview: "DataPreview", fields: Mapping[str, Any], why: str) -> "Proposal":
+        from trainjob.kinds.data_preview import labels_of
         from trainjob.kinds.inputs.proposed_tables import refuse_labels_alone, table_proposal
-        from trainjob.kinds.look import labels_of
 
-        refuse_labels_alone(look, labels_of(fields))
-        return table_proposal(self.facts.field, look, fields, why)
+        refuse_labels_alone(preview, labels_of(fields))
+        return table_proposal(self.facts.field, preview, fields, why)

@@ -18,7 +18,7 @@ from trainjob.kinds.labelled_kind import LabelledKind
 from trainjob.kinds.text_network import TextNetwork
 
 if TYPE_CHECKING:
-    from trainjob.kinds.look import Look, Proposal
+    from trainjob.kinds.data_preview import DataPreview, Proposal
     from trainjob.models.classifier import AnsweringClassifier, TrainableClassifier
 
 
@@ -61,16 +61,16 @@ class TextKind(LabelledKind):
         return saved_encoder.load(folder) or self.load(folder, texts)
 
     @abstractmethod
-    def table_kind(self, look: "Look") -> str | None:
+    def table_kind(self, preview: "DataPreview") -> str | None:
         """The kind that also learns from other columns, if it can have the same labels."""
 
-    def beside_input(self, look: "Look") -> "Look":
+    def label_candidates(self, preview: "DataPreview") -> "DataPreview":
         from trainjob.kinds.inputs.proposed_texts import refuse_without_texts
 
-        refuse_without_texts(look)
-        return look
+        refuse_without_texts(preview)
+        return preview
 
-    def proposal(self, look: "Look", fields: Mapping[str, Any], why: str) -> "Proposal":
+    def proposal(self, preview: "DataPreview", fields: Mapping[str, Any], why: str) -> "Proposal":
         from trainjob.kinds.inputs.proposed_texts import text_proposal
 
-        return text_proposal(self.facts.field, look, fields, why, self.table_kind(look))
+        return text_proposal(self.facts.field, preview, fields, why, self.table_kind(preview))

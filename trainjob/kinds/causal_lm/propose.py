@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trainjob.kinds.look import SURE, Look, Proposal, Unsuitable
+from trainjob.kinds.data_preview import SURE, DataPreview, Proposal, Unsuitable
 
 PRETRAINED = "Qwen/Qwen2.5-0.5B-Instruct"
 _PAIRS = (("prompt", "completion"), ("instruction", "output"), ("instruction", "response"), ("question", "answer"))
@@ -21,37 +21,40 @@ _TOKENS_OF_A_WORD, _TOKENS_OF_A_ROW, _STEPS, _BATCH = 2, 512, 20, 32
 packed row; `_BATCH` is the largest."""
 
 
-def propose(look: Look) -> Proposal:
+def propose(preview: DataPreview) -> Proposal:
     """Raises Unsuitable for data without conversations and texts."""
-    if look.given:
+    if preview.named_labels:
         raise Unsuitable("a language model has no label")
-    chats = [name for name, kind in look.nested.items() if _is_chat(kind)]
+    chats = [name for name, kind in preview.nested.items() if _is_chat(kind)]
     if chats:
         return _proposal(SURE, _TUNED, {"messages": chats[0]}, _COMMENT)
     for prompt, completion in _PAIRS:
-        if prompt in look.columns and completion in look.columns and completion in look.texts:
+        if prompt in preview.columns and completion in preview.columns and completion in preview.texts:
             notes = [_BELONG_TOGETHER] if prompt == "question" else []
             return _proposal(2, _TUNED, {"prompt": prompt, "completion": completion}, _COMMENT, notes)
-    if look.has_images or not look.texts:
+    if preview.has_images or not preview.texts:
         raise Unsuitable("no column holds texts of several words, or conversations of objects with role and content")
     comment = f"trained from scratch; `pretrained: {PRETRAINED}` instead knows several languages"
     notes = ["GUESSED: a language model learns the texts, because no column is clearly a label; --label names one."]
-    if len(look.texts) == 2:
+    if len(preview.texts) == 2:
         notes.append(_BELONG_TOGETHER)
-    words = sum(look.columns[name].words for name in look.texts)
+    words = sum(preview.columns[name].words for name in preview.texts)
     batch = min(_BATCH, max(1, words * _TOKENS_OF_A_WORD // (_TOKENS_OF_A_ROW * _STEPS)))
-    found = _proposal(0, {"causalLM": {"decoder": {}}}, {"text": look.texts}, comment, notes)
-    problems = (column.problem(name) for name, column in look.columns.items() if name not in look.texts)
-    found.notes += [*look.not_read(look.texts), *(f"Perhaps a label: {problem}." for problem in problems if problem)]
+    found = _proposal(0, {"causalLM": {"decoder": {}}}, {"text": preview.texts}, comment, notes)
+    problems = (column.problem(name) for name, column in preview.columns.items() if name not in preview.texts)
+    found.notes += [
+        *preview.not_read(preview.texts),
+        *(f"Perhaps a label: {problem}." for problem in problems if problem),
+    ]
     found.training = {"epochs": 10, "batchSize": batch, "earlyStopping": {"patience": 3}}
     found.comments["batchSize"] = f"of rows that hold several texts, {_TOKENS_OF_A_ROW} tokens in all"
     return found
 
 
 def _proposal(
-    fit: int, model: dict[str, Any], dataset: dict[str, Any], comment: str, notes: Sequence[str] = ()
+    confidence: int, model: dict[str, Any], dataset: dict[str, Any], comment: str, notes: Sequence[str] = ()
 ) -> Proposal:
-    return Proposal(fit, model, dataset, {"epochs": 3}, {"model": comment}, list(notes))
+    return Proposal(confidence, model, dataset, {"epochs": 3}, {"model": comment}, list(notes))
 
 
 def _is_chat(kind: pa.DataType) -> bool:

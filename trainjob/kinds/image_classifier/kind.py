@@ -10,7 +10,7 @@ from trainjob.kinds.inputs.image_fit import LABEL
 from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget
 
 if TYPE_CHECKING:
-    from trainjob.kinds.look import Look, Proposal
+    from trainjob.kinds.data_preview import DataPreview, Proposal
     from trainjob.models.classifier import TrainableClassifier
 
 
@@ -33,9 +33,9 @@ class ImageClassifierKind(ClassifierKind, ImageKind):
 
         return pretrained.build(spec, images, label_config(target.classes, spec.loss))
 
-    def propose(self, look: "Look") -> "Proposal":
+    def propose(self, preview: "DataPreview") -> "Proposal":
         """Files of images have their classes in their paths."""
-        return self.proposal(look, {}, "") if look.has_images else super().propose(look)
+        return self.proposal(preview, {}, "") if preview.has_images else super().propose(preview)
 
 
 KIND = ImageClassifierKind()

@@ -12,26 +12,26 @@ from trainjob.data.read.image_tables import EmbeddedImages, ListedImages, images
 from trainjob.data.read.pictures import check_pictures, pictures
 from trainjob.data.read.rows import SourcePart, leave_out
 from trainjob.errors import DataError
-from trainjob.kinds.look import SURE, Look, Proposal, Unsuitable
+from trainjob.kinds.data_preview import SURE, DataPreview, Proposal, Unsuitable
 
-LOOKED_AT = 1000
-"""Images whose size is read."""
+MAX_IMAGES = 1000
+"""The most images whose size is read."""
 MAX_SIDE, MIN_SIDE = 224, 16
 """Pixels a side of images that are resized."""
 
 
-def beside_images(look: Look) -> Look:
+def beside_images(preview: DataPreview) -> DataPreview:
     """The other columns of a table with a column of images. Raises Unsuitable where there is none."""
-    if look.has_images:
+    if preview.has_images:
         raise Unsuitable("the data is not a table with a column of images")
-    chosen = _columns(_images(look, labelled=False))
-    columns = {name: each for name, each in look.columns.items() if name != chosen.image}
-    nested = {name: each for name, each in look.nested.items() if name != chosen.image}
-    given = look.given
-    if not given:
+    chosen = _columns(_images(preview, labelled=False))
+    columns = {name: each for name, each in preview.columns.items() if name != chosen.image}
+    nested = {name: each for name, each in preview.nested.items() if name != chosen.image}
+    named_labels = preview.named_labels
+    if not named_labels:
         with suppress(Unsuitable):
-            given = _columns(_images(look, labelled=True)).of_labels
-    return replace(look, given=given, columns=columns, nested=nested)
+            named_labels = _columns(_images(preview, labelled=True)).of_labels
+    return replace(preview, named_labels=named_labels, columns=columns, nested=nested)
 
 
 def _columns(found: Sequence[SourcePart]) -> ImageColumns:
@@ -40,10 +40,10 @@ def _columns(found: Sequence[SourcePart]) -> ImageColumns:
     return part.columns
 
 
-def image_proposal(kind: str, look: Look, fields: Mapping[str, Any], why: str) -> Proposal:
+def image_proposal(kind: str, preview: DataPreview, fields: Mapping[str, Any], why: str) -> Proposal:
     """The proposal of a kind of model that answers images, with these fields of the dataset."""
-    parts = _images(look, True, fields.get("label"), fields.get("labels", ()))
-    sizes = list(islice(_sizes(parts), LOOKED_AT))
+    parts = _images(preview, True, fields.get("label"), fields.get("labels", ()))
+    sizes = list(islice(_sizes(parts), MAX_IMAGES))
     if not sizes:
         raise Unsuitable("no image can be read")
     model: dict[str, Any] = {"cnn": {}}
@@ -53,7 +53,7 @@ def image_proposal(kind: str, look: Look, fields: Mapping[str, Any], why: str) -
         model["size"] = {"height": side, "width": side}
     shown = "{} x {} pixels".format(*sizes[0]) if same else f"{len(set(sizes)):,} different sizes"
     return Proposal(
-        fit=SURE,
+        confidence=SURE,
         model={kind: model},
         dataset=dict(fields),
         training={"epochs": 20, "earlyStopping": {"patience": 5}},
@@ -65,11 +65,13 @@ def image_proposal(kind: str, look: Look, fields: Mapping[str, Any], why: str) -
     )
 
 
-def _images(look: Look, labelled: bool, label: str | None = None, labels: Sequence[str] = ()) -> Sequence[SourcePart]:
-    if look.has_images:
-        return look.parts
+def _images(
+    preview: DataPreview, labelled: bool, label: str | None = None, labels: Sequence[str] = ()
+) -> Sequence[SourcePart]:
+    if preview.has_images:
+        return preview.parts
     try:
-        return images_of_tables(list(look.parts), None, None, label, labelled, labels)
+        return images_of_tables(list(preview.parts), None, None, label, labelled, labels)
     except DataError as error:
         raise Unsuitable(str(error).partition(". ")[0]) from None
 

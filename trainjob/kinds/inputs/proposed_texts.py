@@ -6,30 +6,30 @@ from typing import Any
 
 from trainjob.data.read.annotation_tools import has_columns_of_a_tool
 from trainjob.errors import listed
-from trainjob.kinds.look import Look, Proposal, Unsuitable, labels_of
+from trainjob.kinds.data_preview import DataPreview, Proposal, Unsuitable, labels_of
 
 _PAIRS = (("premise", "hypothesis"), ("question", "answer"), ("query", "passage"), ("context", "response"))
 
 
-def refuse_without_texts(look: Look) -> None:
+def refuse_without_texts(preview: DataPreview) -> None:
     """Raises Unsuitable for data without texts."""
-    if look.has_images or not look.texts:
+    if preview.has_images or not preview.texts:
         raise Unsuitable("no column holds texts of several words")
 
 
 def text_proposal(
-    kind: str, look: Look, fields: Mapping[str, Any], why: str, table_kind: str | None = None
+    kind: str, preview: DataPreview, fields: Mapping[str, Any], why: str, table_kind: str | None = None
 ) -> Proposal:
     """The proposal of a kind of model that answers texts, with these fields of the dataset. `table_kind` also learns
     from other columns. Raises Unsuitable where the label is the only text."""
     labels = labels_of(fields)
-    texts = [name for name in look.texts if name not in labels]
+    texts = [name for name in preview.texts if name not in labels]
     if not texts:
         raise Unsuitable(f'no column but "{labels[0]}" holds texts of several words')
     columns, comments = _text_fields(texts)
     read = [*texts, *labels]
     return Proposal(
-        fit=2,
+        confidence=2,
         model={kind: {"encoder": {}}},
         dataset={**columns, **fields},
         training={"epochs": 10, "earlyStopping": {"patience": 3}},
@@ -38,16 +38,16 @@ def text_proposal(
             **comments,
             next(iter(fields)): why,
         },
-        notes=[*look.not_read(read), *(_other_kind(table_kind, look, read) if table_kind else [])],
+        notes=[*preview.not_read(read), *(_other_kind(table_kind, preview, read) if table_kind else [])],
     )
 
 
-def _other_kind(kind: str, look: Look, read: Sequence[str]) -> list[str]:
+def _other_kind(kind: str, preview: DataPreview, read: Sequence[str]) -> list[str]:
     """A note on the kind of model that learns from numbers and categories, if columns beside those `read` hold some
     that the user gave."""
-    if has_columns_of_a_tool(look.names):
+    if has_columns_of_a_tool(preview.names):
         return []
-    others = [name for name, column in look.columns.items() if name not in read and column.is_learned(name)]
+    others = [name for name, column in preview.columns.items() if name not in read and column.is_learned(name)]
     learned = f"`--kind {kind}` also learns from {listed(others)}."
     return [learned] if others else []
 

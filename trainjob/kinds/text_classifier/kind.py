@@ -12,7 +12,7 @@ from trainjob.kinds.targets.class_or_labels import ClassOrLabels, ClassTarget
 from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
-    from trainjob.kinds.look import Look
+    from trainjob.kinds.data_preview import DataPreview
     from trainjob.models.classifier import TrainableClassifier
 
 
@@ -34,9 +34,9 @@ class TextClassifierKind(ClassifierKind, TextKind):
 
         return network.build(spec, texts, label_config(target.classes, target.loss(spec)), as_stored)
 
-    def table_kind(self, look: "Look") -> str | None:
+    def table_kind(self, preview: "DataPreview") -> str | None:
         """The table classifier learns one class of each row."""
-        return "tableClassifier" if look.several_labels() is None else None
+        return "tableClassifier" if preview.several_labels() is None else None
 
 
 KIND = TextClassifierKind()

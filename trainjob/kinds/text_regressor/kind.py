@@ -12,7 +12,7 @@ from trainjob.kinds.targets.one_or_several_numbers import NumberTarget
 from trainjob.kinds.text_kind import TextKind
 
 if TYPE_CHECKING:
-    from trainjob.kinds.look import Look
+    from trainjob.kinds.data_preview import DataPreview
     from trainjob.models.classifier import TrainableClassifier
 
 
@@ -30,7 +30,7 @@ class TextRegressorKind(RegressorKind, TextKind):
 
         return network.build(spec, texts, number_config(target.output_names), as_stored)
 
-    def table_kind(self, look: "Look") -> str:
+    def table_kind(self, preview: "DataPreview") -> str:
         return "tableRegressor"
 
 

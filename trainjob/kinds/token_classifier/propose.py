@@ -6,27 +6,27 @@ from trainjob.api import Dataset, Source
 from trainjob.data.read.rows import OnBadRow, check_columns
 from trainjob.data.read.spans import is_spans
 from trainjob.errors import RowError
-from trainjob.kinds.look import SURE, Look, Proposal, Unsuitable
+from trainjob.kinds.data_preview import SURE, DataPreview, Proposal, Unsuitable
 from trainjob.kinds.token_classifier.kind import KIND
 
 _ROWS = 100
 """Rows whose cells are looked at."""
 
 
-def propose(look: Look) -> Proposal:
+def propose(preview: DataPreview) -> Proposal:
     """Raises Unsuitable for data without a column of spans in a column of texts."""
-    if len(look.given) > 1:
+    if len(preview.named_labels) > 1:
         raise Unsuitable("it reads all spans from one column")
-    check_columns(look.given, [*look.columns, *look.nested], look.uri)
-    texts = [name for name in look.columns if name not in look.given]
-    texts = [name for name in texts if look.columns[name].is_text or name == "text"]
-    bracketed = [name for name, column in look.columns.items() if column.is_bracketed]
-    labels = list(look.given or (*look.nested, *bracketed))
+    check_columns(preview.named_labels, [*preview.columns, *preview.nested], preview.uri)
+    texts = [name for name in preview.columns if name not in preview.named_labels]
+    texts = [name for name in texts if preview.columns[name].is_text or name == "text"]
+    bracketed = [name for name, column in preview.columns.items() if column.is_bracketed]
+    labels = list(preview.named_labels or (*preview.nested, *bracketed))
     labels.sort(key=_unlikelihood)
-    lists = [name for name, kind in look.nested.items() if pa.types.is_list(kind) or pa.types.is_large_list(kind)]
+    lists = [name for name, kind in preview.nested.items() if pa.types.is_list(kind) or pa.types.is_large_list(kind)]
     pairs = [(text, name) for name in labels for text in [*texts, *lists] if text != name]
     problems: list[RowError] = []
-    found = next(((text, name) for text, name in pairs if _has_spans(look.uri, text, name, problems.append)), None)
+    found = next(((text, name) for text, name in pairs if _has_spans(preview.uri, text, name, problems.append)), None)
     if found is None:
         raise Unsuitable(
             "no column holds spans, such as [[0, 5, person]], of the texts in another one, or tags of its tokens"
@@ -34,15 +34,15 @@ def propose(look: Look) -> Proposal:
         )
     text, name = found
     return Proposal(
-        fit=SURE,
+        confidence=SURE,
         model={"tokenClassifier": {"encoder": {}}},
         dataset={"text": [text], "label": name},
         training={"epochs": 20, "earlyStopping": {"patience": 5}},
         comments={
             "model": "trained from scratch; `pretrained: distilbert/distilbert-base-cased` instead knows English",
-            "text": "lists of tokens, joined by single spaces" if text in look.nested else "",
+            "text": "lists of tokens, joined by single spaces" if text in preview.nested else "",
         },
-        notes=look.not_read([text, name]),
+        notes=preview.not_read([text, name]),
     )
 
 

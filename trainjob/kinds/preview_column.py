@@ -1,4 +1,4 @@
-"""A column of a table of which nothing is known: what its cells may be."""
+"""A column in a preview of a table, and what its cells may be."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""A look at data of which nothing is known, by which each kind of model proposes a TrainJob."""
+"""A preview of unknown data, from which each kind of model proposes a TrainJob."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.rows import SourcePart, check_columns, is_bytes
 from trainjob.errors import UserError
-from trainjob.kinds.column import Column
+from trainjob.kinds.preview_column import Column
 
 _SURE_NAMES_OF_LABELS = ("label", "labels", "target")
 _NAMES_OF_LABELS = (
@@ -25,7 +25,7 @@ _UNKNOWN_LIST = pa.list_(pa.null())
 """The type of lists that are all empty, or of values of several types."""
 _NAMES_OF_SCORES = ("score", "similarity", "similarityscore", "relatedness", "relatednessscore")
 SURE = 3
-"""The fit of a kind of model where it can be nothing else."""
+"""The confidence of a proposal for data that only one kind of model can learn."""
 
 
 def labels_of(fields: Mapping[str, Any]) -> list[str]:
@@ -38,12 +38,12 @@ class Unsuitable(UserError):
 
 
 @dataclass(frozen=True)
-class Look:
+class DataPreview:
     """The first rows of the training data."""
 
     uri: str
     parts: Sequence[SourcePart]
-    given: Sequence[str] = ()
+    named_labels: Sequence[str] = ()
     """The columns that the user names as labels."""
     columns: dict[str, Column] = field(default_factory=dict[str, Column])
     """The columns of a table without those of `nested`; empty for images."""
@@ -90,15 +90,15 @@ class Look:
     def several_labels(self) -> tuple[dict[str, Any], str] | None:
         """The field of the dataset with any number of labels a row, and the reason: a column of lists, or several
         columns of 0 and 1. None where rows have one label."""
-        if len(self.given) > 1:
-            check_columns(self.given, list(self.columns), self.uri)
-            if others := [name for name in self.given if not self.columns[name].may_be_flag]:
+        if len(self.named_labels) > 1:
+            check_columns(self.named_labels, list(self.columns), self.uri)
+            if others := [name for name in self.named_labels if not self.columns[name].may_be_flag]:
                 raise Unsuitable(f"{_listed(others)}: other values than 0 and 1, so each is not one of several labels")
-            return {"labels": list(self.given)}, ""
+            return {"labels": list(self.named_labels)}, ""
         lists = [name for name, kind in self.nested.items() if _lists_labels(kind)]
         lists += [name for name, column in self.columns.items() if column.lists_labels]
-        if self.given:
-            return ({"label": self.given[0]}, "") if self.given[0] in lists else None
+        if self.named_labels:
+            return ({"label": self.named_labels[0]}, "") if self.named_labels[0] in lists else None
         if len(called := [name for name in lists if _is_called(name, _NAMES_OF_LISTS)]) == 1:
             return {"label": called[0]}, ""
         if self._called_label:
@@ -114,8 +114,8 @@ class Look:
     def number_label(self) -> tuple[str, str]:
         """The column with the number to predict for each row, and the reason. Raises Unsuitable where none is likely,
         or it holds no numbers."""
-        if given := self._given():
-            likely, why = [given], ""
+        if named := self._named_label():
+            likely, why = [named], ""
         elif likely := self._called_label:
             why = ""
         else:
@@ -130,13 +130,13 @@ class Look:
     def number_labels(self) -> tuple[dict[str, Any], str]:
         """The field of the dataset with the number to predict for each row, or with the several that the user names,
         and the reason. Raises Unsuitable as `number_label`."""
-        if len(self.given) < 2:
+        if len(self.named_labels) < 2:
             label, why = self.number_label()
             return {"label": label}, why
-        check_columns(self.given, list(self.columns), self.uri)
-        for name in self.given:
+        check_columns(self.named_labels, list(self.columns), self.uri)
+        for name in self.named_labels:
             self._check_number(name)
-        return {"labels": list(self.given)}, ""
+        return {"labels": list(self.named_labels)}, ""
 
     def are_classes(self, names: Sequence[str]) -> bool:
         """Whether the values of each column may be classes."""
@@ -151,7 +151,7 @@ class Look:
     def score(self) -> str | None:
         """The column with the score of each pair of texts; None where the user names none and none is named as scores
         are. Raises Unsuitable where the named one holds no numbers."""
-        if self.given:
+        if self.named_labels:
             return self.number_label()[0]
         called = [name for name, each in self.columns.items() if _is_called(name, _NAMES_OF_SCORES) and each.is_number]
         return called[0] if len(called) == 1 else None
@@ -159,8 +159,8 @@ class Look:
     def label(self) -> tuple[str, str]:
         """The column with the class of each row, and the reason. Raises Unsuitable where none is likely, or several
         are, and where it holds no classes."""
-        if given := self._given():
-            likely, why = [given], ""
+        if named := self._named_label():
+            likely, why = [named], ""
         elif likely := self._called_label:
             why = ""
         else:
@@ -180,12 +180,12 @@ class Look:
             f"the column with the class of each row {problem}: name it, as with `--label {shlex.quote(example)}`"
         )
 
-    def _given(self) -> str | None:
+    def _named_label(self) -> str | None:
         """The column that the user names. Raises Unsuitable where they are several."""
-        if len(self.given) > 1:
-            raise Unsuitable(f"it predicts one label a row, and --label names {len(self.given)}")
-        check_columns(self.given, list(self.columns), self.uri)
-        return self.given[0] if self.given else None
+        if len(self.named_labels) > 1:
+            raise Unsuitable(f"it predicts one label a row, and --label names {len(self.named_labels)}")
+        check_columns(self.named_labels, list(self.columns), self.uri)
+        return self.named_labels[0] if self.named_labels else None
 
     def _guessed(self, likely: list[str], values: str) -> tuple[list[str], str]:
         """The only one of the columns, or the one that is the last of the table, and the reason; else all of them."""
@@ -199,9 +199,9 @@ class Look:
 
 @dataclass
 class Proposal:
-    """The parts of a TrainJob for the data."""
+    """The sections of a TrainJob for the data."""
 
-    fit: int
+    confidence: int
     """How likely it is that this kind of model is wanted, from 0 for a guess to SURE."""
     model: dict[str, Any]
     """`spec.model`."""

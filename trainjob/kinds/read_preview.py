@@ -1,4 +1,4 @@
-"""Reads the first rows of data of which nothing is known."""
+"""Reads a preview of unknown data: its first rows."""
 
 import warnings
 from collections.abc import Generator, Sequence
@@ -16,23 +16,23 @@ from trainjob.data.read.source import parts
 from trainjob.data.read.split_folders import with_split_folders
 from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError, Notice, notify
-from trainjob.kinds.column import Column
+from trainjob.kinds.data_preview import DataPreview, is_nested
 from trainjob.kinds.inputs.cells import as_categories, cells_of, read_cells
-from trainjob.kinds.look import Look, is_nested
+from trainjob.kinds.preview_column import Column
 
-LOOKED_AT = 20_000
-"""Rows that are read, at most."""
+MAX_ROWS = 20_000
+"""The most rows that are read."""
 
 
-def look(uri: str, labels: Sequence[str] = ()) -> Look:
+def read_preview(uri: str, labels: Sequence[str] = ()) -> DataPreview:
     """Reads the first rows at the URI; the user names `labels`. Raises DataError where there are no rows, StorageError
     where they cannot be reached."""
-    with noted():  # again when the TrainJob's data is read
+    with collected_notices():  # again when the TrainJob's data is read
         dataset, _ = with_split_folders(Dataset(train=Source(uri=uri)), None)
         found = parts(dataset.train, None, labelled=False)
     if isinstance(found[0], ImageFiles | IDXFiles):
-        return Look(uri, found, labels)
-    with noted() as notes:
+        return DataPreview(uri, found, labels)
+    with collected_notices() as notes:
         schema = _schema(found[0])
         names = [name for name in schema.names if name and not is_nested(schema.field(name).type)]
         check_columns(names, schema.names, found[0].uri)
@@ -42,12 +42,12 @@ def look(uri: str, labels: Sequence[str] = ()) -> Look:
         have = "1 column has no name" if unnamed == 1 else f"{unnamed} columns have no name"
         notes.append(f"{have}: to use such a column, give it one in {found[0].uri}.")
     nested = {name: schema.field(name).type for name in schema.names if name and name not in names}
-    return Look(uri, found, labels, columns, nested, notes, bad)
+    return DataPreview(uri, found, labels, columns, nested, notes, bad)
 
 
 @contextmanager
-def noted() -> Generator[list[str]]:
-    """The Notices that are given in the block; they are not shown, unless it raises an error."""
+def collected_notices() -> Generator[list[str]]:
+    """Collects the Notices that are given in the block. They are shown only if it raises an error."""
     notes, given = list[str](), list[warnings.WarningMessage]()
     try:
         with warnings.catch_warnings(record=True) as given:
@@ -70,7 +70,7 @@ def _columns(found: Sequence[SourcePart], names: list[str], bad: BadRows) -> dic
                 column.found.add(cells, read_cells(rows, name, "number"))
                 column.words += sum(len(cell.split()) for cell in as_categories(cells).drop_null().to_pylist())
             read += len(rows.table)
-            if read >= LOOKED_AT:
+            if read >= MAX_ROWS:
                 return columns
     if bad.count and not read:
         raise bad_rows_error({"": bad}, {})
