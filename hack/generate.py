@@ -13,9 +13,9 @@ from pydantic.alias_generators import to_camel
 from trainjob.api import status_reasons
 from trainjob.api.notify import Receiver
 from trainjob.api.storage import Storage
-from trainjob.api.wording import fields_of
 from trainjob.crd.kubernetes_types import kubernetes_schema
 from trainjob.crd.schema import kubernetes_type
+from trainjob.schema.base import fields_of
 from trainjob_operator.settings import NodePool, Settings
 
 Schema = dict[str, Any]

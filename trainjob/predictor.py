@@ -18,7 +18,7 @@ from trainjob.data.read.rows import row_number
 from trainjob.errors import UserError
 from trainjob.kinds import KINDS
 from trainjob.kinds.input import tell_unknown_categories, unknown_categories
-from trainjob.kinds.inputs.given import as_arrow_table
+from trainjob.kinds.inputs.python_rows import as_arrow_table
 from trainjob.models import load_model
 from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder

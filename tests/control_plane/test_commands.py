@@ -17,7 +17,7 @@ from operator_process import account
 from cluster.jobs import Jobs, document, eventually
 from trainjob.api.resources import Resource
 from trainjob.cluster import client as cluster_client
-from trainjob.cluster import served
+from trainjob.cluster import served_kinds
 from trainjob.errors import Notice
 
 TIME = "2026-01-02T03:04:05Z"
@@ -325,12 +325,12 @@ def test_what_is_missing_or_forbidden_is_told_in_a_line(
     monkeypatch.setattr(cluster_client, "TRAIN_JOBS", Resource("/apis/trainjob.dev/v1alpha1", "nothing"))
     assert trainjob("list").error == "404 page not found"  # no word of versions, which fit
     monkeypatch.setattr(cluster_client, "TRAIN_JOBS", Resource("/apis/trainjob.dev/v9", "trainjobs"))
-    monkeypatch.setattr(served, "VERSION", "v9")
+    monkeypatch.setattr(served_kinds, "VERSION", "v9")
     other = trainjob("list")
     assert "has TrainJobs of trainjob.dev/v1alpha1, and this trainjob knows trainjob.dev/v9" in other.error
     assert trainjob("get", "waiting").error == other.error
     monkeypatch.setattr(cluster_client, "TRAIN_JOBS", Resource("/apis/nobody.example/v1", "trainjobs"))
-    monkeypatch.setattr(served, "GROUP", "nobody.example")
+    monkeypatch.setattr(served_kinds, "GROUP", "nobody.example")
     assert "knows no TrainJobs (trainjobs.nobody.example): install the operator's chart" in trainjob("list").error
 
 

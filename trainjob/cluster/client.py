@@ -23,7 +23,7 @@ from trainjob.cluster.errors import (
 )
 from trainjob.cluster.job import ClusterJob, Event
 from trainjob.cluster.outage import PASSING, PAUSE_SECONDS, Outage
-from trainjob.cluster.served import resource_of, why_not_served
+from trainjob.cluster.served_kinds import resource_of, why_not_served
 
 MANAGER = "trainjob-client"
 """Field manager of this client's changes."""

@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from trainjob.cluster.errors import ClusterError
-from trainjob.cluster.forwarded import ForwardedPool
+from trainjob.cluster.pod_http import PodConnectionPool
 
 ADDRESS = "127.0.0.1"
 _HOST = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")
@@ -39,7 +39,7 @@ class DashboardProxy(ThreadingHTTPServer):
     def __init__(self, port: int, connect: Callable[[], socket.socket], token: str | None) -> None:
         """`connect` opens a connection to the dashboard. Raises OSError if `port` is in use; 0 is any free one."""
         super().__init__((ADDRESS, port), _Handler)
-        self._upstream, self._token = ForwardedPool(connect), token
+        self._upstream, self._token = PodConnectionPool(connect), token
         path = f"{_LINK}{secrets.token_urlsafe(32)}"
         self.link = f"http://{ADDRESS}:{self.server_port}{path}"
         self._unused_links = {path}

@@ -13,9 +13,9 @@ from trainjob.api.resources import RAY_JOBS
 from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.connection import NotFound
 from trainjob.cluster.errors import ClusterError
-from trainjob.cluster.forwarded import ForwardedPool
 from trainjob.cluster.head import is_up
 from trainjob.cluster.job import ClusterJob
+from trainjob.cluster.pod_http import PodConnectionPool
 from trainjob.cluster.short_lived_pod import FINAL_REASONS, ShortLivedPod
 
 PORT = 8931
@@ -71,7 +71,7 @@ class VolumeReader:
         self._reader: ShortLivedPod | None = None
         self._pod: KubernetesObject | None = None
         self._starting = Lock()
-        self.pool = ForwardedPool(self._connect)
+        self.pool = PodConnectionPool(self._connect)
         atexit.register(self.delete)
 
     def start(self) -> None:

@@ -21,7 +21,6 @@ from trainjob.driver.early_workers import AUTO, LOCAL, RAY, local_workers, worke
 from trainjob.driver.loader import free_memory, reason_by_files, reason_by_rows, record_loader
 from trainjob.errors import UserError, notify
 from trainjob.interrupts import in_thread, result_of
-from trainjob.launch.arrays import load_arrays, save_tables
 from trainjob.launch.fast.late_datasets import LateDatasets
 from trainjob.launch.freed_memory import return_freed_memory
 from trainjob.launch.local import LocalWorkers
@@ -29,6 +28,7 @@ from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.ray_cluster import is_elastic, on_cluster, put, start_ray, wait_until_gone
 from trainjob.launch.ray_tasks import RayTasks
 from trainjob.launch.ray_train import run_on_ray
+from trainjob.launch.row_files import map_rows, save_rows
 from trainjob.pretrained.hub import is_cached_only
 from trainjob.pretrained.remote_model import local_model
 from trainjob.progress.channel import Address, RowsTo
@@ -113,9 +113,9 @@ class BuiltInTraining:
                     record_loader(self.run, LOCAL)
                 with self._preparing(fitted, twice=False):
                     soft_labels = self._soft_labels(fitted, on_ray=False)
-                    save_tables(prepared_tables(self.spec, fitted, soft_labels), arrays)
+                    save_rows(prepared_tables(self.spec, fitted, soft_labels), arrays)
             return_freed_memory()  # of the rows that were read, while the workers need memory
-            work = partial(run_worker_job, self._worker_job(fitted, partial(load_arrays, arrays)))
+            work = partial(run_worker_job, self._worker_job(fitted, partial(map_rows, arrays)))
             return self.run_with_retries(partial(workers.run, work)), fitted
 
     def _stays_local(self, reason_for_ray: str | None) -> bool:

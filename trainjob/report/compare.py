@@ -24,7 +24,7 @@ from trainjob.report.charts import (
     smoothed,
 )
 from trainjob.report.charts import remarks as chart_remarks
-from trainjob.report.held_back import held_back, lead_over, why_no_lead
+from trainjob.report.comparable import comparable_run, lead_over, why_no_lead
 from trainjob.report.mistakes import common_folder
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents, read_contents
@@ -64,7 +64,7 @@ def compare(folders: Sequence[Folder]) -> list[ComparedRun]:
         raise UserError("give at least two runs to compare")
     contents = [read_contents(folder) for folder in folders]
     names, parent = [each.job.metadata.name for each in contents], common_folder(uris)
-    held = [held_back(each, folder) for each, folder in zip(contents, folders, strict=True)]
+    held = [comparable_run(each, folder) for each, folder in zip(contents, folders, strict=True)]
     names = [uri.removeprefix(parent) if names.count(name) > 1 else name for name, uri in zip(names, uris, strict=True)]
     return [
         ComparedRun(names[0], contents[0], _set_name(contents[0]), None, ""),

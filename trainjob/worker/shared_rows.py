@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from trainjob.data import Examples
-from trainjob.launch.arrays import load_arrays, save_tables
 from trainjob.launch.freed_memory import return_freed_memory
+from trainjob.launch.row_files import map_rows, save_rows
 from trainjob.scratch import scratch_folder
 from trainjob.worker.distributed import barrier, from_local_rank_0, is_local_rank_0
 
@@ -20,8 +20,8 @@ def read_once_per_node(read: Callable[[], Iterable[pa.Table]]) -> Examples:
         folder: str | None = None
         if is_local_rank_0():
             folder = str(stack.enter_context(scratch_folder()))
-            save_tables((("rows", table) for table in read()), Path(folder))
+            save_rows((("rows", table) for table in read()), Path(folder))
             return_freed_memory()  # of the tables
-        examples = load_arrays(Path(from_local_rank_0(folder)))["rows"]
+        examples = map_rows(Path(from_local_rank_0(folder)))["rows"]
         barrier()  # the files may be removed once all ranks have mapped them
     return examples

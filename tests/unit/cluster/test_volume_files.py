@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from report_runs import TEXT_JOB, finish, write_run
 from trainjob.cli.app import app
 from trainjob.cluster import file_server
-from trainjob.cluster.forwarded import ForwardedPool
+from trainjob.cluster.pod_http import PodConnectionPool
 from trainjob.errors import StorageError, StorageUnreachable, UserError
 from trainjob.runs.model import model_folder
 from trainjob.runs.pull import pull
@@ -65,12 +65,12 @@ def server(tmp_path: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def pool(server: subprocess.Popen[bytes], port: int) -> ForwardedPool:
-    return ForwardedPool(lambda: socket.create_connection(("127.0.0.1", port)))
+def pool(server: subprocess.Popen[bytes], port: int) -> PodConnectionPool:
+    return PodConnectionPool(lambda: socket.create_connection(("127.0.0.1", port)))
 
 
 @pytest.fixture
-def run(pool: ForwardedPool) -> Folder:
+def run(pool: PodConnectionPool) -> Folder:
     mount(URI, volume_filesystem(pool, URI.removeprefix("volume://")))
     return Folder(URI)
 
@@ -127,7 +127,7 @@ def test_it_is_pulled_and_the_copy_is_continued(run: Folder, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("path", ["../secret", "link", "/etc/passwd", "model/../../secret"])
-def test_nothing_out_of_the_runs_folder_is_served(pool: ForwardedPool, path: str) -> None:
+def test_nothing_out_of_the_runs_folder_is_served(pool: PodConnectionPool, path: str) -> None:
     answer = pool.request("GET", f"/read?path={quote(path)}&start=0&end=9")
     assert (answer.status, b"another" in answer.data) == (403, False)
 

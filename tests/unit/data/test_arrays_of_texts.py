@@ -9,7 +9,7 @@ from trainjob.data.arrays import as_texts
 
 PROGRAM = """
 import sys
-from trainjob.kinds.inputs.given import table_of_texts
+from trainjob.kinds.inputs.python_rows import table_of_texts
 
 assert table_of_texts(["a", "ü"], ["title", "body"], str).to_pydict() == {"title": ["a", "ü"], "body": ["", ""]}
 print("pandas" in sys.modules)

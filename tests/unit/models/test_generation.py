@@ -17,8 +17,8 @@ from preprocessors import language_model
 from trainjob.api import CausalLM
 from trainjob.errors import Notice
 from trainjob.generator import TextGenerator
-from trainjob.kinds.causal_lm.ends import end_token_ids, note_missing_turn_end
 from trainjob.kinds.causal_lm.network import CausalLMModule, build
+from trainjob.kinds.causal_lm.stop_tokens import end_token_ids, note_missing_turn_end
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import load_language_model, save_model
 

@@ -9,7 +9,6 @@ import torch
 
 from preprocessors import image_classifier
 from trainjob.data import Examples
-from trainjob.data.ahead import AHEAD, prefetched
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.examples import cut
 from trainjob.data.batches.loaders import (
@@ -19,6 +18,7 @@ from trainjob.data.batches.loaders import (
     scoring_batches,
     shuffled_cut,
 )
+from trainjob.data.prefetch import AHEAD, prefetched
 from trainjob.kinds.inputs.image import ImageInput
 
 

@@ -19,11 +19,11 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainjob.data import Preprocessor
-from trainjob.data.ahead import prefetched
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.examples import Examples, cut
 from trainjob.data.batches.groups import in_groups, longest_of_groups
 from trainjob.data.batches.prepare import user_errors
+from trainjob.data.prefetch import prefetched
 
 if TYPE_CHECKING:
     from ray.data import DataIterator

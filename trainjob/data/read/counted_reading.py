@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainjob.data.ahead import prefetched
+from trainjob.data.prefetch import prefetched
 from trainjob.data.read.archives import is_zip
 from trainjob.data.read.chunking import Result, Sized
 from trainjob.data.read.image_tables import ListedImages

@@ -18,9 +18,9 @@ from trainjob.doing import DOING
 from trainjob.errors import listed
 from trainjob.kinds.causal_lm.chat import ChatTemplate
 from trainjob.kinds.causal_lm.conversation_notes import conversation_notes
-from trainjob.kinds.causal_lm.ends import note_missing_turn_end
 from trainjob.kinds.causal_lm.packing import FLAG_BITS
 from trainjob.kinds.causal_lm.row_layout import RowLayout, layout_of
+from trainjob.kinds.causal_lm.stop_tokens import note_missing_turn_end
 from trainjob.kinds.causal_lm.tokens import TokensInput, check_tokenizer, train_byte_bpe
 from trainjob.kinds.inputs.text import text_contents
 from trainjob.kinds.inputs.token_codes import token_type_of

@@ -5,7 +5,7 @@ from typing import Any, cast
 from transformers.generation.configuration_utils import GenerationConfig
 from transformers.modeling_utils import PreTrainedModel
 
-from trainjob.kinds.causal_lm.ends import end_token_ids
+from trainjob.kinds.causal_lm.stop_tokens import end_token_ids
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models.pretrained import quiet
 

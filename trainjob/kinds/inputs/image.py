@@ -22,7 +22,7 @@ from trainjob.data.read.thumbnails import thumbnail
 from trainjob.errors import RowError
 from trainjob.kinds.input import FormField
 from trainjob.kinds.inputs.decoding import ImageDecoder
-from trainjob.kinds.inputs.given import table_of_images
+from trainjob.kinds.inputs.python_rows import table_of_images
 from trainjob.kinds.inputs.questions import Question, image_question
 
 PLAIN_PIXELS = 100_000_000

@@ -15,7 +15,7 @@ from trainjob.data.read.rows import ReadTable, Rows, SourcePart, as_text, check_
 from trainjob.errors import UserError, listed
 from trainjob.kinds.input import FormField
 from trainjob.kinds.inputs.cells import as_categories, trimmed
-from trainjob.kinds.inputs.given import as_arrow_table
+from trainjob.kinds.inputs.python_rows import as_arrow_table
 from trainjob.kinds.inputs.questions import Question, row_question
 from trainjob.kinds.inputs.table_columns import TableColumn
 from trainjob.kinds.inputs.unknown_categories import unknown_categories

@@ -18,7 +18,7 @@ from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import Rows, as_text, check_columns, row_number
 from trainjob.errors import DataError
 from trainjob.kinds.inputs.cleaning import clean
-from trainjob.kinds.inputs.given import table_of_texts
+from trainjob.kinds.inputs.python_rows import table_of_texts
 from trainjob.kinds.inputs.questions import Question, text_question
 from trainjob.kinds.inputs.text_columns import TextColumns
 from trainjob.kinds.inputs.token_codes import FLAG_BIT, MAX_TOKENS, codes_of, read_codes, stored

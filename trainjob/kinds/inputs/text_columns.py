@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from trainjob.data.read.rows import ReadTable, SourcePart
 from trainjob.kinds.input import FormField
-from trainjob.kinds.inputs.given import table_of_texts
+from trainjob.kinds.inputs.python_rows import table_of_texts
 from trainjob.kinds.inputs.questions import Question, text_example, text_question
 from trainjob.kinds.inputs.token_codes import TokenType
 from trainjob.pretrained.tokenizer_check import check_export

@@ -1,4 +1,4 @@
-"""The lead of one run's model over that of another, on the rows that both were judged by."""
+"""Decides whether two runs can be compared on the same rows, and computes the lead of one model over the other."""
 
 import json
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from trainjob.storage import Folder
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class ComparableRun:
     """The predictions of a run's model for the rows that it is judged by."""
 
     scores: Scores
     source: Source
-    place: str
-    """Where the rows come from, for a message."""
+    rows_name: str
+    """The rows and their source, for a message."""
     division: Any
     """Identifies the rows of the source, and those of them that are set aside; None where all rows are judged."""
     labels: pa.ChunkedArray
@@ -39,27 +39,33 @@ class HeldBack:
         return estimates.main_name
 
 
-def held_back(contents: Contents, folder: Folder) -> HeldBack | None:
-    """The predictions of a run; None if they are not kept."""
+def comparable_run(contents: Contents, folder: Folder) -> ComparableRun | None:
+    """The predictions of a run; None if it has not kept them."""
     dataset, scores = contents.job.spec.dataset, next(iter(contents.evaluation.values()), None)
     if dataset is None or scores is None or not folder.exists(f"{PREDICTIONS}/{MODEL}.parquet"):
         return None
     stored, name = read_predictions(folder, MODEL), dataset.held_out_set
-    source, place, division = sources_of(dataset).get(name), f"the {name} rows of ", None
+    source, rows_name, division = sources_of(dataset).get(name), f"the {name} rows of ", None
     if source is None:
-        source, place, division = dataset.train, "validation rows set aside from ", _division(contents.job.spec, folder)
-    return HeldBack(scores, source, place + listed(source.all_uris), division, stored["label"], stored["prediction"])
+        source, rows_name, division = (
+            dataset.train,
+            "validation rows set aside from ",
+            _division(contents.job.spec, folder),
+        )
+    return ComparableRun(
+        scores, source, rows_name + listed(source.all_uris), division, stored["label"], stored["prediction"]
+    )
 
 
-def why_no_lead(run: HeldBack | None, first: HeldBack | None) -> str:
-    """Why the first run is no measure for another one, as a clause; empty where it is."""
+def why_no_lead(run: ComparableRun | None, first: ComparableRun | None) -> str:
+    """Why a run cannot be compared with the first one, as a clause; empty if it can."""
     if run is None or first is None:
         without = "it" if run is None else "the first run"
         return f"{without} has no predictions to compare (unfinished, or of a kind of model that keeps none)"
     if run.main_score != first.main_score:
         return f"it is judged by {run.main_score}, the first run by {first.main_score}"
-    if (run.place, run.source) != (first.place, first.source):
-        return f"it was scored on {run.place}, the first run on {first.place}"
+    if (run.rows_name, run.source) != (first.rows_name, first.source):
+        return f"it was scored on {run.rows_name}, the first run on {first.rows_name}"
     if run.division != first.division:
         return "other validation rows were set aside (another seed or fraction, other columns or other data)"
     if run.labels != first.labels:
@@ -67,8 +73,8 @@ def why_no_lead(run: HeldBack | None, first: HeldBack | None) -> str:
     return ""
 
 
-def lead_over(run: HeldBack | None, first: HeldBack | None) -> Lead | None:
-    """The lead of the model of a run over that of the first one; None where that is no measure for it."""
+def lead_over(run: ComparableRun | None, first: ComparableRun | None) -> Lead | None:
+    """The lead of the model of a run over that of the first one; None if they cannot be compared."""
     if run is None or first is None or why_no_lead(run, first):
         return None
     columns = (run.labels, run.predicted, first.predicted)

@@ -1,4 +1,4 @@
-"""Prepared rows in files, which the workers of a machine map into memory, so that they share it."""
+"""Files of prepared rows. The workers of a machine map them into memory, and so share one copy."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -37,8 +37,8 @@ class _ArrayFile:
         write_array_header_1_0(self._file, header)
 
 
-class _Rows:
-    """The files of one set of rows."""
+class _SetFiles:
+    """The files of one set, one for each array."""
 
     def __init__(self, folder: Path, files: ExitStack) -> None:
         self._folder, self._open, self._arrays, self._values = folder, files, dict[str, _ArrayFile](), 0
@@ -62,20 +62,20 @@ class _Rows:
             array.finish()
 
 
-def save_tables(tables: Iterable[tuple[str, pa.Table]], folder: Path) -> None:
+def save_rows(tables: Iterable[tuple[str, pa.Table]], folder: Path) -> None:
     """Writes prepared rows, each table with the name of its set, without keeping them in memory."""
     with ExitStack() as files:
-        sets = dict[str, _Rows]()
+        sets = dict[str, _SetFiles]()
         for name, table in tables:
             if name not in sets:
-                sets[name] = _Rows(folder / name, files)
+                sets[name] = _SetFiles(folder / name, files)
             sets[name].append(Examples.from_table(table))
         for rows in sets.values():
             rows.finish()
 
 
-def load_arrays(folder: Path) -> dict[str, Examples]:
-    """Maps the rows that `save_tables` wrote."""
+def map_rows(folder: Path) -> dict[str, Examples]:
+    """Maps the rows that `save_rows` wrote."""
     return {
         path.name: Examples(**{file.stem: np.load(file, mmap_mode="r") for file in path.iterdir()})
         for path in folder.iterdir()

@@ -7,14 +7,14 @@ from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
 
-class ForwardedPool(HTTPConnectionPool):
-    """Connections that `connect` opens, and that are used again."""
+class PodConnectionPool(HTTPConnectionPool):
+    """Keeps connections to the pod, each opened by `connect`, for later requests."""
 
     def __init__(self, connect: Callable[[], socket.socket], connections: int = 8) -> None:
         super().__init__("localhost", maxsize=connections)
 
-        class Connection(HTTPConnection):
+        class PodConnection(HTTPConnection):
             def connect(self) -> None:
                 self.sock = connect()
 
-        self.ConnectionCls = Connection  # pyrefly: ignore[bad-assignment]
+        self.ConnectionCls = PodConnection  # pyrefly: ignore[bad-assignment]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from trainjob.data import Examples
-from trainjob.launch.arrays import load_arrays, save_tables
+from trainjob.launch.row_files import map_rows, save_rows
 
 
 def table(*rows: list[int], teacher: bool = False, labels: bool = True) -> pa.Table:
@@ -30,8 +30,8 @@ def test_the_files_hold_the_rows_of_all_tables(
 ):
     parts = [table(*rows, teacher=teacher, labels=labels) for rows in tables]
     others = [table([9])]
-    save_tables([*(("train", part) for part in parts), ("test", others[0])], tmp_path)
-    found = load_arrays(tmp_path)
+    save_rows([*(("train", part) for part in parts), ("test", others[0])], tmp_path)
+    found = map_rows(tmp_path)
     for name, expected in (("train", Examples.concat(parts)), ("test", Examples.concat(others))):
         for each in fields(expected):
             value, other = getattr(found[name], each.name), getattr(expected, each.name)
