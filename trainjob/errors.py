@@ -97,6 +97,6 @@ RESTORE = "restore it from a copy, or train again (`trainjob run --fresh`)"
 
 
 def on_one_line(error: Exception) -> str:
-    """What the error of a parser says."""
+    """The message of a parser's error, on one line."""
     text = " ".join(str(error).split())
     return f"it has no {text}" if isinstance(error, KeyError) else text

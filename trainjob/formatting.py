@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from trainjob.api.numbers import to_json
 
 MISSING = "\N{EN DASH}"
-"""Shown where there is no number."""
+"""Shown instead of a missing number."""
 _AS_WRITTEN = {
     **{name: name.upper() for name in ("f1", "mae", "mrr", "rmse")},
     **{name: name.capitalize() for name in ("pearson", "spearman")},

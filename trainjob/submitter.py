@@ -113,7 +113,7 @@ async def _submit(jobs: SubmittedJobs, job: str, command: str) -> None:
 
 
 async def end_of(jobs: SubmittedJobs, job: str) -> str:
-    """Follows the log until the job ends, and returns its status. The log may end while the job goes on."""
+    """Follows the log until the job ends, and returns its status. The log may end while the job continues."""
     printed = 0
     while True:
         printed = await jobs.follow(job, printed)

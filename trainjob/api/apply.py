@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 APPLY = "application/apply-patch+yaml; charset=utf-8"
-"""Its content type."""
+"""The content type of the body."""
 
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Characters that YAML accepts only in escaped form."""

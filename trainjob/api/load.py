@@ -67,12 +67,12 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
 
 
 def trainjob_in(text: str, path: Path, overrides: Sequence[str] = ()) -> TrainJob:
-    """The same of the text of the file, which can be read only once where it is a pipe."""
+    """Does the same for the text of the file: a pipe can be read only once."""
     return _loaded(parse(text, partial(position_in, path), kind=KIND), Path(os.path.abspath(path)).parent, overrides)
 
 
 def trainjob_of(content: Mapping[str, Any], overrides: Sequence[str] = (), folder: Path | None = None) -> TrainJob:
-    """The same of a file's content; relative paths are relative to a folder, which is the current one by default."""
+    """Does the same for a file's content. Relative paths start at `folder`, by default the current one."""
     return _loaded(parse(as_text(content), position_in_content), folder or Path.cwd(), overrides)
 
 

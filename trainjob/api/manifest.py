@@ -35,7 +35,7 @@ def load_manifest(path: Path, overrides: Sequence[str] = ()) -> list[dict[str, A
 
 
 def manifest_of(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The same of a file's content, a TrainJob."""
+    """Does the same for a file's content, which is a TrainJob."""
     trainjob_of(content, overrides)
     return _checked(parse_all(as_text(content), position_in_content), overrides)
 

@@ -37,8 +37,8 @@ class HeldOutPredictions:
 def predict_held_out(
     name: str, train: Sampled, held: Sampled, target: Target, validation: Callable[[], Sampled]
 ) -> HeldOutPredictions:
-    """The predictions of boosting, of a linear model on FEATURES or, of another name, of one that looks at no row.
-    `validation` reads the rows by which boosting is stopped."""
+    """The predictions of boosting, of a linear model on FEATURES or, for any other name, of a model that ignores the
+    features. `validation` reads the rows that stop boosting early."""
     save: Callable[[Preprocessor, Path], None] | None = None
     if name == "lightgbm":
         trees = fitted_trees(target, train, validation())

@@ -179,7 +179,8 @@ _noticed: set[str] = set()
 
 
 def _show_notice(message: Warning | str, category: type[Warning], *location: Any) -> None:
-    """Each notice once, on a line of its own, in red where it puts the result in doubt; other warnings as ever."""
+    """Shows each notice once, on its own line, in red if it casts doubt on the result. Shows other warnings as Python
+    does."""
     if issubclass(category, Notice):
         if str(message) in _noticed:  # Python forgets what it has shown whenever a library changes the filters
             return
@@ -201,8 +202,8 @@ def _end(code: int) -> None:
 
 
 def main() -> None:
-    """Runs the command line. A UserError ends it with its message alone and its exit code, a signal with 128 and the
-    signal's number, output that cannot be written with 1; a crash of native code tells where it was."""
+    """Runs the command line. A UserError ends it with only its message, and with the error's exit code; a signal with
+    128 plus the signal's number; output that cannot be written with 1. A crash of native code prints a traceback."""
     faulthandler.enable()
     code, unwritten = 1, None  # after a traceback
     atexit.register(lambda: _end(code))  # the first to be registered is called last

@@ -41,7 +41,7 @@ def describe(name: JobOrRun, context: Context = None, namespace: Namespace = Non
 
 
 def _events(client: "ClusterClient", job: "ClusterJob") -> "list[Event]":
-    """The job's Events; none where the user may not list them, which a note says."""
+    """The job's Events; none if the user may not list them. Then a note says so."""
     from trainjob.cluster.errors import NotPermitted
 
     try:

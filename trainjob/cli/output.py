@@ -56,7 +56,8 @@ class _Output(io.BufferedWriter):
 
 
 def open_output() -> None:
-    """Makes standard output tell its errors from those of files; if it is closed, as by `>&-`, it takes anything."""
+    """Makes errors of standard output distinguishable from those of files. If it is closed, as by `>&-`, output is
+    discarded."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - before another file gets its number
     elif isinstance(sys.stdout, io.TextIOWrapper):
@@ -66,7 +67,7 @@ def open_output() -> None:
 
 
 def give_up_output() -> OutputError | None:
-    """Why the rest of standard output cannot be written, if so; then it is dropped."""
+    """Flushes standard output. If that fails, discards the rest and returns the error."""
     try:
         sys.stdout.flush()
     except OutputError as error:

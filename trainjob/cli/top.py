@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("NAMESPACE", "NAME", "STATE", "PERCENT", "ETA", "STEP", "RATE", "WORKERS", "GPUS", "BEST", "UPDATED")
 _LESS_NEEDED = ("UPDATED", "BEST", "GPUS", "WORKERS", "STEP")
-"""Columns that a narrow terminal does without, the first one first."""
+"""Columns that are left out on a narrow terminal, in this order."""
 _SHORT_NAME = 16
 """Names are shortened to this length before columns are left out."""
 _GAP = 3

@@ -10,7 +10,7 @@ from trainjob.formatting import done
 
 
 def live_display() -> Callable[[str], None]:
-    """A function that shows HTML below the current cell, each time in place of the last; does nothing outside of
+    """A function that shows HTML below the current cell, replacing what it showed before; does nothing outside of
     Jupyter."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if not hasattr(shell, "kernel"):

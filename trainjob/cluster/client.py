@@ -30,8 +30,8 @@ MANAGER = "trainjob-client"
 
 PAGE = 500
 WATCH_SECONDS = 20
-"""After that the API server ends a watch, and another one goes on where it ended. One that the API server does not end
-tells that it hangs."""
+"""The API server ends a watch after this time, and the next watch continues where it ended. If it does not end a watch,
+it hangs."""
 _GRACE_SECONDS = 5.0
 """Seconds that a watch may last beyond its time."""
 
@@ -88,7 +88,7 @@ class ClusterClient:
 
     def watch(self, namespace: str | None, name: str | None = None, seconds: float | None = None) -> Iterator[Change]:
         """Yields all jobs, then each job again whenever it changes, for `seconds` or without end. After the first
-        answer it continues even if the API server is away for a while, of which it notifies the user."""
+        answer, it continues even if the API server is unavailable for a while, and notifies the user."""
         selector = {"fieldSelector": f"metadata.name={name}"} if name is not None else {}
         seen: dict[str, str] | None = None
         end = math.inf if seconds is None else time.monotonic() + seconds

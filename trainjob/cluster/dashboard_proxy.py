@@ -23,7 +23,7 @@ _HOST = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")
 """This machine. A page on the Internet whose name resolves to 127.0.0.1 sends that name."""
 _LINK = "/open/"
 _FORWARDED = ("Accept", "Accept-Encoding", "If-Modified-Since", "If-None-Match", "Range")
-"""Headers of requests; cookies are none of the pod's business."""
+"""The request headers that are forwarded; cookies are not."""
 _NOT_RETURNED = ("connection", "keep-alive", "set-cookie", "transfer-encoding", "upgrade")
 _PIECE = 2**16
 
@@ -83,13 +83,13 @@ class DashboardProxy(ThreadingHTTPServer):
         self._upstream.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of a browser that has gone."""
+        """Logs no error for a browser that has disconnected."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET alone: Ray's dashboard refuses most other requests of browsers anyway."""
+    """Answers only GET: Ray's dashboard refuses most other requests of browsers anyway."""
 
     server: DashboardProxy  # pyrefly: ignore[bad-override-mutable-attribute]
     protocol_version = "HTTP/1.1"

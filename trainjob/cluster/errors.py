@@ -1,4 +1,4 @@
-"""Errors between a user and a cluster; each message says what to do."""
+"""Errors of requests to a cluster; each message says what to do."""
 
 from typing import ClassVar
 

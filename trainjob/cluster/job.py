@@ -85,8 +85,8 @@ class ClusterJob:
 
     @property
     def run(self) -> str | None:
-        """The run's folder: its URI or, for display, its place on a PersistentVolumeClaim. None if there is
-        no storage yet."""
+        """The run's folder: its URI or, for display, its path on a PersistentVolumeClaim. None if there is no storage
+        yet."""
         storage = self.status.storage
         if storage is None:
             return None

@@ -72,8 +72,8 @@ def _in_cluster(configuration: Configuration, files: str, namespace: str | None)
 
 @contextmanager
 def _failures_raised() -> Generator[None]:
-    """Raises ConfigException where the library, after a credential plugin has failed, logs the error and goes on
-    without credentials."""
+    """Raises ConfigException if a credential plugin has failed: the library only logs the error and continues without
+    credentials."""
 
     def fail(record: logging.LogRecord) -> bool:
         if record.module == "kube_config":

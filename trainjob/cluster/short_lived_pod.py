@@ -13,7 +13,7 @@ from trainjob.cluster.errors import ClusterError, NotPermitted
 DELETED_AFTER_SECONDS = 30
 """Seconds after its end when the cluster deletes the pod."""
 FINAL_REASONS = ("CreateContainerConfigError", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-"""Reasons for which a container waits that do not pass by themselves."""
+"""Waiting reasons of a container that do not go away by themselves."""
 
 
 class ShortLivedPod:

@@ -63,7 +63,7 @@ def unpack(archive: bytes, target: Path, source: str) -> None:
     """Unpacks an archive from `source` into the new folder `target`: files first, and then links, so that no file is
     written through a link. `tarfile` has a filter for this from Python 3.11.4 on.
 
-    Raises UserError if it is no `.tar.gz`, or leads out of `target`.
+    Raises UserError if it is not a `.tar.gz`, or if a path leads out of `target`.
     """
     target.mkdir()
     links: dict[Path, str] = {}

@@ -70,7 +70,7 @@ def operator_permissions(subject: Subject) -> Iterator[Finding]:
 
 
 def _missing(subject: Subject, rules: list[Permission], user: str | None) -> list[str]:
-    """The verbs that `user`, or whoever asks, lacks, by resource."""
+    """The verbs that `user`, by default the current one, lacks, by resource."""
     found: list[str] = []
     for group, resource, verbs in rules:
         lacking = [verb for verb in verbs if not _may(subject, group, resource, verb, user)]

@@ -119,7 +119,8 @@ class BuiltInTraining:
             return self.run_with_retries(partial(workers.run, work)), fitted
 
     def _stays_local(self, reason_for_ray: str | None) -> bool:
-        """Whether there is no reason for Ray; with one, records and tells that Ray Data is used."""
+        """Whether there is no reason for Ray. If there is one, records it and notifies the user that Ray Data is
+        used."""
         if reason_for_ray is not None:
             notify(f"{reason_for_ray}: Ray Data streams the rows (spec.dataset.loader is auto)")
             record_loader(self.run, RAY)

@@ -16,7 +16,7 @@ class CheckedData:
     """The data of a TrainJob that can be trained on."""
 
     spec: TrainJobSpec
-    """The job's, with the sets that folders of the data stand for."""
+    """The job's spec, with the sets that were found in folders of the data."""
     rows: dict[str, int]
     """Usable rows of each set."""
     fitted: Fitted | None

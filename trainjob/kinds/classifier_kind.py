@@ -1,4 +1,4 @@
-"""The part of a kind's code that is the same for all models that predict classes."""
+"""The common code of all kinds that predict classes."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""The part of a kind's code that is the same for all models that answer an image."""
+"""The common code of all kinds that read images."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

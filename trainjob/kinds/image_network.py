@@ -1,4 +1,4 @@
-"""The part of a spec that is the same for all models that answer an image."""
+"""The common fields of all kinds that read images."""
 
 from typing import Annotated, ClassVar
 

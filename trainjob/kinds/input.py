@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trainjob.data.read.rows import ReadTable, Rows, SourcePart
 
 Where = Callable[[int], str]
-"""Says where the row at an index comes from, for error messages."""
+"""Returns the location of the row at an index, for error messages."""
 
 
 class FormField(NamedTuple):

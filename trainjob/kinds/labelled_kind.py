@@ -1,4 +1,4 @@
-"""The part of a kind's code that is the same for all models that answer a row with what its label says."""
+"""The common code of classifiers and regressors: an input and the target of the labels are joined."""
 
 from abc import abstractmethod
 from collections.abc import Mapping

@@ -10,8 +10,8 @@ _MAX_CHARACTERS = 60
 
 
 def look_alike_notes(noun: str, rows: dict[str, int]) -> list[str]:
-    """A sentence on names that look alike, if there are any. `noun` says what they name; `rows` are the training
-    rows of each."""
+    """A sentence on names that look alike, if there are any. `noun` is the plural of the things they name; `rows` are
+    the training rows of each."""
     groups = [names for names in _alike(rows) if len(names) > 1]
     if not groups:
         return []

@@ -1,4 +1,4 @@
-"""New encoders of transformers whose mean hidden states stand for texts, for every kind that reads texts by them."""
+"""Builds encoders of transformers whose mean hidden states represent texts."""
 
 from typing import TYPE_CHECKING, Any, Union
 

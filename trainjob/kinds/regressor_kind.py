@@ -1,4 +1,4 @@
-"""The part of a kind's code that is the same for all models that predict numbers."""
+"""The common code of all kinds that predict numbers."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any

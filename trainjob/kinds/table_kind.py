@@ -1,4 +1,4 @@
-"""The part of a kind's code that is the same for all models that answer a row of a table."""
+"""The common code of all kinds that read rows of tables."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

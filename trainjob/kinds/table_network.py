@@ -1,4 +1,4 @@
-"""The part of a spec that is the same for all models of the rows of a table."""
+"""The common fields of all kinds that read rows of tables."""
 
 from typing import Annotated, ClassVar
 

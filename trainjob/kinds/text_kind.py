@@ -1,4 +1,4 @@
-"""The part of a kind's code that is the same for all models that answer a text with a network of transformers."""
+"""The common code of text classifiers and text regressors."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

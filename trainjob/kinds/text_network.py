@@ -1,4 +1,4 @@
-"""The part of a spec that is the same for all models that answer a text with a network of transformers."""
+"""The common fields of text classifiers, text regressors and token classifiers."""
 
 from typing import Annotated, ClassVar
 
@@ -34,7 +34,7 @@ class Encoder(RuledModel):
 
 
 class PooledEncoder(OneOf):
-    """A transformer encoder; the mean of its last hidden states stands for a text."""
+    """A transformer encoder; the mean of its last hidden states represents a text."""
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
 

@@ -54,14 +54,14 @@ def usage_of_pairs(usage: Usage, columns: Sequence[str]) -> Usage:
 
 
 def usage_of_regressor(uri: str, option: str, rows: str, data: str) -> Usage:
-    """The same of a model that predicts numbers."""
+    """The usage of a model that predicts numbers."""
     (command, commands), (title, _) = usage_of_predictor(uri, option, rows, data)
     code = f"from trainjob import Predictor\n\nnumbers = Predictor.load({json.dumps(uri)}).predict({rows})"
     return [(command, commands), (title, code)]
 
 
 def usage_of_embedder(uri: str, option: str, rows: str, data: str) -> Usage:
-    """The same of a model that gives vectors."""
+    """The usage of a model that returns vectors."""
     (command, commands), (title, _) = usage_of_predictor(uri, option, rows, data)
     code = f"from trainjob import Predictor\n\nvectors = Predictor.load({json.dumps(uri)}).predict({rows})"
     return [(command, commands.replace("predictions.csv", "vectors.parquet")), (title, code)]

@@ -66,7 +66,7 @@ def _made_by_operator() -> bool:
 
 
 def is_elastic(spec: TrainJobSpec) -> bool:
-    """Whether training goes on with fewer workers than asked for. On one machine they come and go together."""
+    """Whether training continues with fewer workers than requested. On one machine, all start and end together."""
     return spec.workers.minimum is not None and on_cluster()
 
 
@@ -126,7 +126,7 @@ def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> 
 
 
 def _note_missing_gpus(spec: TrainJobSpec) -> None:
-    """Gives a Notice if a cluster that the user has started lacks GPUs, for which workers would wait without a word."""
+    """Gives a Notice if a cluster that the user has started lacks GPUs, as workers would wait for them silently."""
     import ray
 
     wanted, found = spec.workers.count * spec.workers.gpus, int(ray.cluster_resources().get("GPU", 0))

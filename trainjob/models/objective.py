@@ -1,4 +1,4 @@
-"""The protocols by which a model is trained and scored; the loop knows no more of it."""
+"""The protocols for training and scoring a model; the training loop knows nothing else about it."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol

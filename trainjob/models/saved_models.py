@@ -1,6 +1,6 @@
 """Saves and loads models.
 
-Importing transformers takes seconds, so it is imported for the models that need it only.
+Importing transformers takes seconds, so it is imported only for the models that need it.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The CPU in place of a GPU: computes shapes without a GPU, from tensors without data."""
+"""Uses the CPU instead of a GPU to compute shapes, from tensors without data."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

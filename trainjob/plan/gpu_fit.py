@@ -10,7 +10,7 @@ from trainjob.plan.memory import NotTraceable, Traced
 from trainjob.schema.base import StrictModel
 
 ERROR = 0.2
-"""The share by which planned memory may be wrong."""
+"""The relative error that planned memory may have."""
 RESERVED = 2**30
 """Bytes of a GPU that tensors cannot use: CUDA's context and NCCL's buffers."""
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class LoadedTokenizer(NamedTuple):
-    """What transformers tells of a tokenizer."""
+    """A tokenizer's properties, according to transformers."""
 
     problem: str | None
     """Why it cannot be used."""

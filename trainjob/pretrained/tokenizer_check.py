@@ -43,8 +43,8 @@ def note_other_tokens(name: str, field: str, kind: str, loaded: Tokenizer, texts
 
 
 def check_export(folder: Path, tokenizer: Tokenizer, config: dict[str, Any], texts: Sequence[Any]) -> None:
-    """Raises DataError where AutoTokenizer, given the files of an exported model in `folder`, makes other tokens of the
-    texts, or pairs of texts, than `tokenizer`, or begins, ends or pads texts with other tokens than `config` says."""
+    """Raises DataError if AutoTokenizer, given the files of an exported model in `folder`, tokenizes the texts or pairs
+    of texts differently from `tokenizer`, or begins, ends or pads texts with other tokens than those in `config`."""
     from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     loaded: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)

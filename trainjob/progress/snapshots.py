@@ -162,6 +162,6 @@ def _this_process() -> TrainingPhase:
 
 
 def _rows_or(phase: TrainingPhase) -> TrainingPhase:
-    """The preparation of rows while it goes on in parallel; otherwise `phase`."""
+    """The preparation of rows while it runs in parallel; otherwise `phase`."""
     now = DOING.now
     return _this_process() if now.unit == ROWS and now.total is not None and now.done < now.total else phase

@@ -35,7 +35,7 @@ class BetterBaseline(NamedTuple):
 
     @property
     def in_brief(self) -> str:
-        """Some words, for the first line of a run's summary."""
+        """A few words, for the first line of a run's summary."""
         return f"{self.name} is clearly better" if self.is_clear else f"{self.name} scored better, maybe by chance"
 
 

@@ -80,8 +80,8 @@ class Summary(StrictModel):
     best_checkpoint: BestCheckpoint | None = None
     """The checkpoint whose model the run keeps."""
     metrics: dict[str, ReportedNumber] = {}
-    """The numbers that a function reported last, of which "NaN", "Infinity" and "-Infinity" are texts; none for a
-    classifier, whose scores are in evaluation.json."""
+    """The numbers that a function reported last, with "NaN", "Infinity" and "-Infinity" as texts; empty for other
+    models, whose scores are in evaluation.json."""
     code: str | None = None
     """Version of a function's code: the commit, or the archive's SHA-256 digest; none without `spec.code`."""
     checkpoint: str | None = None

@@ -22,7 +22,7 @@ class Requests(Protocol):
 
 
 def volume_filesystem(requests: Requests, prefix: str) -> fs.FileSystem:
-    """The files below `prefix`, which stands for the server's folder."""
+    """The files below `prefix`, the path of the server's folder."""
     return fs.PyFileSystem(FSSpecFiles(_VolumeFiles(requests, prefix, skip_instance_cache=True)))
 
 

@@ -43,8 +43,8 @@ class Sync:
         return self._tracked.url
 
     def write(self, state: EndState | None) -> None:
-        """Writes everything new. `state` is how the run has ended; None while it is under way. Raises whatever the
-        tracker's client or the storage raises; another call then goes on."""
+        """Writes everything new. `state` is how the run ended; None while it runs. Raises the errors of the tracker's
+        client and of the storage; the next call continues."""
         summary = read_summary(self._run)
         if summary is not None and self._tracked.ended == "finished":
             return

@@ -76,7 +76,7 @@ class TrainingState:
 class CheckpointStore(SavedCheckpoints):
     """Saves, verifies and deletes the checkpoints of a run. Every rank calls the same methods in the same order.
 
-    It does without `ray.train.report`: a checkpoint counts as soon as it is in storage, and the code is the same with
+    It does not use `ray.train.report`: a checkpoint is valid as soon as it is in storage, and the code is the same with
     and without a Ray cluster.
     """
 

@@ -163,7 +163,7 @@ class Trainer:
         return self.model.no_sync()
 
     def _rebuild_buckets(self, batch: Batch) -> None:
-        """Takes DistributedDataParallel past its first backward pass, after which it lays out the gradients anew.
+        """Runs DistributedDataParallel's first backward pass, after which it lays out the gradients again.
 
         From three ranks on, the order in which gradients are added up depends on the layout, so the first steps of a
         resumed run would differ from those of an unbroken one. Evaluation mode leaves random states and buffers alone.

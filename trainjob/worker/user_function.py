@@ -86,7 +86,7 @@ def run_function(function: Function, code: UserCode | None, source: Path, run: F
 
 
 def exit_error(error: SystemExit, rank: int, source: Path) -> WorkerError:
-    """The error for a function that called `sys.exit`. It did so on purpose, so there is no traceback."""
+    """The error for a function that called `sys.exit`. The exit was intended, so there is no traceback."""
     message = f"the function called sys.exit({error.code!r}){_last_user_line(error, source)}"
     return WorkerError(rank, "SystemExit", message, "", time.time())
 

@@ -1,4 +1,4 @@
-"""Answers that a run has got already, kept in its folder so that nothing is asked twice."""
+"""A cache of a run's answers, in its folder, so that no question is asked twice."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ class Answer:
 
 
 def key(endpoint: str, model: str, messages: Sequence[Message]) -> str:
-    """Tells a question to a model from all others."""
+    """Identifies a question to a model."""
     return hashlib.sha256(json.dumps([endpoint, model, list(messages)]).encode()).hexdigest()
 
 

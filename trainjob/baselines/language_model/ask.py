@@ -1,4 +1,4 @@
-"""Asks a server that speaks OpenAI's protocol: again after errors that may pass, several questions at once."""
+"""Asks a server that speaks OpenAI's protocol. Sends several requests at once, and retries after transient errors."""
 
 import json
 import os

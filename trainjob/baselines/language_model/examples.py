@@ -15,7 +15,7 @@ def chooser(train: Sampled, classes: Sequence[str], shots: int, nearest: bool, s
     """Gives the examples, `shots` of each class or all that there are, for a text.
 
     They are the same for all texts, drawn by the seed, or the `nearest` to each by the cosine of TF-IDF, the nearest
-    last. They come from `train` alone.
+    last. They come only from `train`.
     """
     of_class = [np.flatnonzero(train.labels == number) for number in range(len(classes))]
     if nearest:

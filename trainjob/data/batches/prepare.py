@@ -77,7 +77,7 @@ def _labelled_sides(
     known: np.ndarray | None = None,
 ) -> Iterator[dict[Side | None, tuple[Rows, np.ndarray | None]]]:
     """The usable raw rows on each of these sides of the split, None for all rows, and their labels. `known`, bool [n],
-    tells which rows of these parts train, where the first pass has told."""
+    marks the training rows of these parts, if the first pass has determined them."""
     preprocessor, first = fitted.preprocessor, 0
     for rows, labels in usable_rows(parts, fitted, fitted.on_bad_row, more_columns):
         if fitted.split is None or None in wanted:
@@ -106,8 +106,8 @@ def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Ro
 
 
 def prepare_examples(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = None) -> dict[str, Examples]:
-    """`train`, `validation` and, where the spec has one, `test`, in memory and in the sources' order. The training rows
-    are read as `train` says, where it is given."""
+    """The sets `train`, `validation` and, if the spec has one, `test`, in memory and in the sources' order. If `train`
+    is given, the training rows are read from it."""
     sets = dict[str, list[pa.Table]]()
     for name, table in prepared_tables(spec, fitted, train):
         sets.setdefault(name, []).append(table)
@@ -164,7 +164,7 @@ def prepare_datasets(
 ) -> "dict[str, Dataset]":
     """The same sets, prepared in Ray Data, each in the source's order in every run.
 
-    The smallest are materialized as long as they fit into the object store; others are prepared anew whenever they
+    The smallest are materialized as long as they fit into the object store; the others are prepared again whenever they
     are read. Raises DataError for unusable rows of the former; wrap the reading of the latter in `user_errors`.
     `on_rows` is called in the reading processes.
     """

@@ -54,7 +54,7 @@ class Fitted:
     profile: DataProfile | None = None
     """The counts of the rows; None if an earlier version fitted them."""
     sample: list[str] = field(default_factory=list)
-    """Beginnings of some training texts, by which the exported tokenizer is compared; empty for images."""
+    """The beginnings of some training texts, for a comparison with the exported tokenizer; empty for images."""
     drops: bool = False
     """Whether there are rows that cannot be used, which each pass leaves out."""
 

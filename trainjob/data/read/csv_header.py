@@ -15,7 +15,7 @@ _YEARS = range(1900, 2101)
 
 
 def doubt_about_header(reader: Iterable[list[str]]) -> str | None:
-    """Says that the first line of a file looks like a row; None where it looks like the names of columns. `reader`
+    """A message if the first line of a file looks like a row; None if it looks like the names of columns. `reader`
     yields the cells of each line."""
     lines = _first(reader)
     if not lines or not _is_row(*lines):
@@ -28,8 +28,8 @@ def doubt_about_header(reader: Iterable[list[str]]) -> str | None:
 
 
 def title_above_header(reader: Iterable[list[str]]) -> str | None:
-    """Says that the first lines of a file look like a title, as spreadsheets have it: one value each, above lines that
-    all have the same number of cells. None where they do not."""
+    """A message if the first lines of a file look like a title in a spreadsheet: one value each, above lines that all
+    have the same number of cells; None if they do not."""
     lines = [line for line in _first(reader) if any(map(str.strip, line))]
     header = next((number for number, line in enumerate(lines) if _values(line) > 1), 0)
     widths = {len(line) for line in lines[header:]}

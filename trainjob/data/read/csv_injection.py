@@ -1,7 +1,7 @@
 """Texts in CSV that a spreadsheet would take for formulas: written with an apostrophe, and read back without.
 
-The characters are those of OWASP's page on CSV injection. Files of others are read as they are: only what `trainjob
-predict` has written, which its columns tell, has such apostrophes of ours.
+The characters are those of OWASP's page on CSV injection. The apostrophes are removed only from files that `trainjob
+predict` has written, which their columns show; all others are read as they are.
 """
 
 import re

@@ -61,7 +61,7 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
 
 
 def of_format(names: Sequence[str], kind: str) -> list[str]:
-    """The files of this format, by name. Files named .json are rows only if there are no other files; beside others,
+    """The files of this format, by name. Files named .json contain rows only if there are no other files; otherwise
     they are metadata."""
     found = [name for name in names if format_of(name) == kind]
     return found or [name for name in names if kind == "jsonl" and _is_json(name)]

@@ -29,7 +29,7 @@ class ImageColumns:
     class_names: tuple[str, ...] | None = None
     """Names of the label's numbers, if the Hugging Face hub's `datasets` wrote them."""
     labels: tuple[str, ...] = ()
-    """Columns in place of the label, one for each of several labels."""
+    """Columns instead of the label, one for each of several labels."""
     join: JoinColumns = with_lists
     """Makes one column of those."""
 

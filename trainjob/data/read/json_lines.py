@@ -197,7 +197,7 @@ def _is_pair_of_spacy(row: Any) -> bool:
 
 
 def _refuse_names_twice(line: bytes, where: str) -> None:
-    """Raises DataError where an object has two values of one name, of which Python keeps the last."""
+    """Raises DataError if an object has the same name twice; Python would keep only the last value."""
     names: list[list[str]] = []
     with suppress(ValueError, RecursionError):  # which reading the rows tells
         json.loads(line, object_pairs_hook=lambda pairs: names.append([name for name, _ in pairs]))

@@ -37,7 +37,7 @@ class Partition(WrappedPart):
 
 
 def partitioned(part: SourcePart, name: str) -> SourcePart:
-    """The part with the columns that `name`, its file's path below the root, tells of."""
+    """The part with the columns that are in `name`, its file's path below the root."""
     values = partition_values(name)
     return Partition(part, values) if values else part
 

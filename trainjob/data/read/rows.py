@@ -46,7 +46,7 @@ class Rows:
 
     table: pa.Table
     where: Callable[[int], RowLocation]
-    """Says where the row at an index of `table` comes from."""
+    """Returns the location of the row at an index of `table`."""
     size: int = 0
     """About how many bytes of the part these rows take; 0 where the part does not know."""
     derived: dict[Any, Any] = field(default_factory=dict[Any, Any], compare=False, repr=False)
@@ -116,7 +116,7 @@ def read_table(part: SourcePart, columns: list[str], on_bad: OnBadRow) -> Iterat
 
 
 def row_number(index: int) -> str:
-    """Says where a row is in a table that comes from no file."""
+    """The location of a row in a table that was not read from a file."""
     return f"row {index + 1}"
 
 

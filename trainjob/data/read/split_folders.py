@@ -70,8 +70,8 @@ def with_recorded_splits(dataset: Dataset, begun: Dataset) -> Dataset:
 
 
 def split_of(name: str) -> str | None:
-    """The split that a folder's name such as `Train`, `seg_test` or `training_set` tells of; None where it tells of
-    none or of several."""
+    """The split in a folder's name, such as `Train`, `seg_test` or `training_set`; None if the name has none or
+    several."""
     words = set(re.split(r"[^a-z]+", name.lower()))
     found = [split for split, names in NAMES.items() if words.intersection(names)]
     return found[0] if len(found) == 1 else None

@@ -39,7 +39,7 @@ CSV_ROWS = 4 * TABLE_ROWS
 """Most rows of one table of a CSV file: the blocks bound its memory, and work on a column of more rows costs less."""
 HEADER_BYTES = 2**20
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
-"""The first line that tells Excel the separator of the values."""
+"""The first line of a file for Excel, which names the separator."""
 DELIMITERS = ",;\t|"
 IMAGE_ROWS = 64
 """Most rows of one table of images, which may be large once they are decoded."""

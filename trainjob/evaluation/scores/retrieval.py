@@ -77,7 +77,7 @@ class RetrievalScores(EstimatedScores):
 
 
 class TripletScores(RetrievalScores):
-    """The same of triplets, whose third text does not belong to the first."""
+    """The scores of triplets, whose third text does not belong to the first."""
 
     unit: ClassVar[str] = "triplets"
     explained: ClassVar[str] = (

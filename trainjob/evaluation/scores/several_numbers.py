@@ -91,7 +91,7 @@ class SeveralNumbersScores(EstimatedScores):
 
     @property
     def left_out(self) -> str:
-        """Says which columns have no R² and no rank correlation; empty where all have them."""
+        """A sentence that names the columns without R² and rank correlation; empty if there are none."""
         names = [each.name for each in self.columns if each.scores.r2 is None]
         return f"R² and Spearman leave out {listed(names)}, where all labels are equal" if names else ""
 

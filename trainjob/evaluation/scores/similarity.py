@@ -14,7 +14,7 @@ from trainjob.evaluation.similarity import SimilarityEstimates, SimilarityJudge,
 from trainjob.formatting import count
 
 AIM = "aim"
-"""The column of predictions with the cosine that the score stands for."""
+"""The column of predictions with the cosine that the score corresponds to."""
 
 
 class SimilarityScores(EstimatedScores):
@@ -49,7 +49,7 @@ class SimilarityScores(EstimatedScores):
 
     @classmethod
     def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
-        """The pairs whose cosine is furthest from what the score stands for."""
+        """The pairs whose cosine is furthest from the one that the score corresponds to."""
         errors = predictions["prediction"].to_numpy() - predictions[AIM].to_numpy()
         indices = np.argsort(-np.abs(errors), kind="stable")[:MAX_WORST_ROWS]
         lines = [

@@ -235,7 +235,7 @@ def template_of(config: dict[str, Any]) -> str:
 
 
 def _at(now: datetime, template: str) -> str:
-    """The template with `now` in place of the current date, if it spells out the format."""
+    """The template with `now` instead of the current date, if it spells out the format."""
     return _NOW.sub(lambda found: json.dumps(now.strftime(found[2])), template)
 
 

@@ -1,7 +1,7 @@
 """Control tokens, such as those that begin and end a turn, and contents that are spelled like them.
 
-A tokenizer takes the text `<|im_end|>` for the token wherever it is. So marks are put around such texts in a
-conversation before the chat template is rendered, and the text between marks is tokenized as any other text.
+A tokenizer reads the text `<|im_end|>` as the token wherever it occurs. So such texts in a conversation are put between
+marks before the chat template is rendered, and what is between marks is tokenized like any other text.
 """
 
 import json
@@ -29,7 +29,7 @@ _HTML = re.compile(r"</?[a-z]+[1-6]?>")
 
 class ControlTokens:
     """The control tokens of a tokenizer: the special ones, and added ones that are neither words, white space nor HTML
-    tags; an HTML tag is one if the chat template has it. Picklable."""
+    tags; an HTML tag counts if the chat template contains it. Picklable."""
 
     def __init__(self, tokenizer: Tokenizer, template: str) -> None:
         self._tokenizer = tokenizer
@@ -49,7 +49,7 @@ class ControlTokens:
         return _each_text(value, lambda text: _with_marks(text, self._any))
 
     def marked_message(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The same of a message; the assistant's may hold THOUGHTS."""
+        """Marks a message in the same way, except for THOUGHTS in the assistant's own texts."""
         if message.get("role") != "assistant":
             return self.marked(message)
         spoken = {name: value for name, value in message.items() if name in SPOKEN}
@@ -109,7 +109,7 @@ class ControlTokens:
 
     @cached_property
     def _apart(self) -> PieceTokenizer:
-        """Knows the control tokens by their aliases, and takes their names for text."""
+        """A tokenizer that knows the control tokens by their aliases and reads their names as text."""
         state = json.loads(self._tokenizer.to_str())
         for token in state["added_tokens"]:
             if token["content"] in self._aliases:
@@ -121,7 +121,7 @@ class ControlTokens:
 
 
 def _is_control(added: str, template: str) -> bool:
-    """Whether an added token that is not special is one all the same."""
+    """Whether an added token that is not marked as special is a control token."""
     return _WORDS.fullmatch(added) is None and (_HTML.fullmatch(added) is None or added in template)
 
 

@@ -1,5 +1,5 @@
-"""RMS norms by PyTorch's own, which is one operation on a GPU: transformers' are a dozen, most of which read and write
-all activations in float32."""
+"""RMS norms by PyTorch's `rms_norm`, which is one operation on a GPU. In transformers they are a dozen operations, most
+of which read and write all activations in float32."""
 
 import inspect
 from functools import cache

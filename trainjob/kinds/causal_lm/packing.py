@@ -56,7 +56,7 @@ def _padded(values: np.ndarray, lengths: np.ndarray, length: int, padding: int) 
 
 def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
     """Tokens and their positions, both int64 [n, length], of codes int32 [n, length] that are -1 where there are no
-    tokens; `pad` is the token of those places."""
+    tokens; `pad` is the token at those positions."""
     is_pad = codes < 0
     starts = is_pad | (codes >= START)
     tokens = np.where(is_pad, pad, codes & (MAX_TOKENS - 1)).astype(np.int64)
@@ -66,8 +66,8 @@ def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def next_tokens(codes: np.ndarray) -> np.ndarray:
-    """The label of each place, int64 [..., length], of codes as for `unpacked`: the token that follows in the document,
-    or IGNORED where that is only read."""
+    """The label of each position, int64 [..., length], of codes as for `unpacked`: the token that follows in the
+    document, or IGNORED where that is only read."""
     labels = np.full(codes.shape, IGNORED, np.int64)
     following = codes[..., 1:]
     is_learned = (following >= 0) & (following & (START | GIVEN) == 0)

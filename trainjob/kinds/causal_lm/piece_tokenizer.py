@@ -1,4 +1,4 @@
-"""Tokenizes texts of which only some parts are learned.
+"""Tokenizes texts with parts that are learned and parts that are not.
 
 A text is tokenized as a whole, and the learned tokens are found by their character offsets: a tokenizer that puts a
 space before every text would otherwise put one before every part.
@@ -38,7 +38,7 @@ class PieceTokenizer:
     ) -> None:
         self._tokenizer = tokenizer
         self._originals = originals or {}
-        """The ids to return in place of others."""
+        """Maps ids to the ids that are returned instead."""
         self._forbidden = forbidden - self._originals.keys()
         """Ids that no text may become."""
 

@@ -59,7 +59,7 @@ def load(folder: Path, images: ImageInput) -> PretrainedImageClassifier:
 
 
 def _check_weights(network: PreTrainedModel, report: dict[str, Any], name: str, field: str) -> None:
-    """Raises UserError if weights of the encoder are missing or of another shape; the head is made anew."""
+    """Raises UserError if weights of the encoder are missing or of another shape; the head is new."""
     head = head_of(network)
     if not head:
         raise UserError(

@@ -37,12 +37,12 @@ class NumberFeature:
     part: str
     """`value`, `month`, `weekday` or `hour`, or `missing`: 1 where the cell is."""
     typical: float
-    """The median, which stands for missing cells."""
+    """The median, which replaces missing cells."""
     knots: list[float]
     """Quantiles of the training rows, in ascending order."""
     levels: list[float]
-    """The value of each knot for the network: of a normal distribution at the same quantile. So outliers are at its
-    ends, wherever they are themselves."""
+    """The value of each knot for the network: that of a normal distribution at the same quantile. So an outlier,
+    however large, is at one end of the distribution."""
 
     @classmethod
     def fit(cls, part: str, values: np.ndarray) -> "NumberFeature | None":
@@ -144,7 +144,7 @@ class TableColumn:
 
     @property
     def example(self) -> str | float | None:
-        """A usual cell, made of the statistics: a row of the training data is nobody else's business."""
+        """A typical cell, made from the statistics: a real row could disclose training data."""
         if self.type == "text":
             return "…"
         if self.categories is not None:
@@ -195,7 +195,7 @@ class TableColumn:
 
     def filled(self, values: list[np.ndarray]) -> list[np.ndarray]:
         """The result of `raw`, with the typical number where one is missing, if training had none missing: LightGBM
-        would take it for 0. See findings/trees-disagree-on-a-first-missing-number.sh."""
+        would read it as 0. See findings/trees-disagree-on-a-first-missing-number.sh."""
         if not self.numbers or any(feature.part == "missing" for feature in self.numbers):
             return values
         return [

@@ -81,7 +81,7 @@ def _combined(rows: dict[str, int]) -> list[str]:
 
 
 def _is_missing(name: str, rows: dict[str, int]) -> bool:
-    """Whether a name may stand for a missing label."""
+    """Whether a name may mean that the label is missing."""
     if name == _NO_LABEL:
         return {"0", "1", "2"} <= rows.keys() and all(other.isdigit() for other in rows if other != name)
     return name.lower() in (*_MISSING, *_EXCEL_ERRORS)

@@ -118,7 +118,7 @@ class OneNumber(Target):
         return f"from {low} to {high}, median {middle}, mean {plain_number(self.mean)}"
 
     def completed(self, labels: np.ndarray) -> Self:
-        """Takes mean and standard deviation, by which it standardizes, from labels float64 [n]."""
+        """Sets the mean and the standard deviation for standardization, from labels float64 [n]."""
         quantiles = np.quantile(labels, QUANTILES)
         reach = FAR * (quantiles[3] - quantiles[1])
         outliers = np.sum((labels < quantiles[1] - reach) | (labels > quantiles[3] + reach)) if reach else 0

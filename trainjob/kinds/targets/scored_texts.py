@@ -47,8 +47,8 @@ class ScoreLabels:
 
 @dataclass(frozen=True)
 class ScoredTexts(Vectors):
-    """Labels are scores, float64 [n]. The smallest score of the training rows stands for a cosine of 0, the largest for
-    a cosine of 1."""
+    """Labels are scores, float64 [n]. The smallest score of the training rows corresponds to a cosine of 0, the largest
+    to a cosine of 1."""
 
     text: list[str]
     pair: list[str]
@@ -71,7 +71,7 @@ class ScoredTexts(Vectors):
         return replace(self, scores=self.scores.completed(labels))
 
     def aims(self, labels: Any) -> Any:
-        """The cosines that scores [n], an array or a tensor, stand for."""
+        """The cosines that scores [n], an array or a tensor, correspond to."""
         low, *_, high = self.scores.quantiles
         return (labels - low) / (high - low)
 

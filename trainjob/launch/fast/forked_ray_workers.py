@@ -1,4 +1,4 @@
-"""Lets Ray fork its worker processes from one that has imported their libraries, instead of starting Python anew."""
+"""Lets Ray fork its worker processes from one that has imported their libraries, instead of starting a new Python."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""The program that Ray starts on a node in the place of Python: it asks the node's fork server for the worker.
+"""The program that Ray starts on a node instead of Python. It asks the node's fork server for the worker.
 
 `python -I -S ray_worker.py NAME THREADS MODULES SCRIPT ARGUMENT...`, as Ray's `py_executable`. It runs before each
 worker, so it imports little, and ends with the worker. The first one on a node starts the fork server, unless the
