@@ -24,6 +24,7 @@ def kinds_with(ability: Ability) -> list[str]:
 
 
 def direction_of(metric: str) -> Direction:
-    """Whether less of a metric is better, or more: as a kind of model says, or for a function's own metrics by name."""
+    """Whether a lower or a higher value of a metric is better: from the facts of the kinds or, for a function's own
+    metrics, by name."""
     known = next((facts.metrics[metric] for facts in KINDS.values() if metric in facts.metrics), None)
     return known or ("min" if metric.endswith(("loss", "error", "perplexity")) else "max")

@@ -21,7 +21,7 @@ METRICS: dict[str, Direction] = {
 """Precision, recall and F1 are macro averages. With several labels a row, accuracy counts rows whose labels are all
 right."""
 LABEL_METRICS: dict[str, Direction] = {"validation_micro_f1": "max", "validation_average_precision": "max"}
-"""Metrics of rows with several labels alone."""
+"""Metrics only for rows with several labels."""
 SCORES = ("trainjob.evaluation.scores.classes:ClassificationScores",)
 SCORES_OF_LABELS = (*SCORES, "trainjob.evaluation.scores.labels:LabelsScores")
 """The scores of rows with one class, and of rows with several labels."""
@@ -49,7 +49,7 @@ class Loss(OneOf):
 SEVERAL_LABELS_LOSS = Loss(binary_cross_entropy=Loss.BinaryCrossEntropy())
 """The loss of rows with several labels."""
 ONE_CLASS_LOSS = "a softmax gives each row one class; write `binaryCrossEntropy: {}` or leave loss out"
-"""Why crossEntropy does not fit rows with several labels, and what to write."""
+"""The error for crossEntropy with several labels, and what to write instead."""
 
 
 class ClassWeights(OneOf):

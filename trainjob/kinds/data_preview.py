@@ -70,7 +70,7 @@ class DataPreview:
 
     @property
     def _called_label(self) -> list[str]:
-        """The columns whose names are usual for a label: those of the likeliest name alone."""
+        """The columns with a usual name of a label; if some have the most usual names, only those."""
         called = [name for name in self.columns if _is_called(name, _NAMES_OF_LABELS)]
         return [name for name in called if _is_called(name, _SURE_NAMES_OF_LABELS)] or called
 
@@ -150,7 +150,7 @@ class DataPreview:
 
     def score(self) -> str | None:
         """The column with the score of each pair of texts; None where the user names none and none is named as scores
-        are. Raises Unsuitable where the named one holds no numbers."""
+        are. Raises Unsuitable if the named one does not hold numbers."""
         if self.named_labels:
             return self.number_label()[0]
         called = [name for name, each in self.columns.items() if _is_called(name, _NAMES_OF_SCORES) and each.is_number]
@@ -188,7 +188,8 @@ class DataPreview:
         return self.named_labels[0] if self.named_labels else None
 
     def _guessed(self, likely: list[str], values: str) -> tuple[list[str], str]:
-        """The only one of the columns, or the one that is the last of the table, and the reason; else all of them."""
+        """The only column of `likely`, or its last one if that is the table's last, and the reason; otherwise all of
+        `likely`."""
         if len(likely) == 1:
             return likely, f"GUESSED: the only column with {values} different values"
         if likely and likely[-1] == list(self.columns)[-1]:
@@ -220,7 +221,7 @@ def _is_called(name: str, names: Sequence[str]) -> bool:
 
 
 def _lists_labels(kind: pa.DataType) -> bool:
-    """Whether values of a type list names or numbers, or say of each name whether it holds."""
+    """Whether values of a type are lists of names or numbers, or objects with a flag for each name."""
     if pa.types.is_struct(kind):
         return all(_is_flag(field.type) or _lists_labels(field.type) for field in kind.fields)
     return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_plain(kind.value_type)

@@ -29,7 +29,7 @@ class ImageKind(LabelledKind):
         return image_parts(dataset, source, endpoint, labelled)
 
     def label_column(self, dataset: Dataset) -> str | None:
-        """Readers of images name it so, whatever the column of a table is called."""
+        """The name that readers of images give to the column of labels, whatever its name in the table."""
         return LABEL
 
     def fit(

@@ -1,4 +1,4 @@
-"""The protocol of a fitted input: what a network is given of each row."""
+"""The protocol of a fitted input, which turns rows into the arrays that a network takes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,11 +21,11 @@ class FormField(NamedTuple):
     """A field of the form on the page of `trainjob serve`."""
 
     column: str
-    """The column that it fills in, whose name is its label."""
+    """The column that the field fills in, and its label."""
     is_text: bool
-    """Whether the cell is a text, for which the field has several lines."""
+    """Whether the cell is a text; the field then has several lines."""
     placeholder: str | float | None = None
-    """A usual cell, shown while the field is empty."""
+    """A typical cell, shown while the field is empty."""
 
 
 class Input(Protocol):
@@ -81,12 +81,13 @@ class Input(Protocol):
         ...
 
     def table(self, rows: "Sequence[Any] | np.ndarray", where: Where) -> "pa.Table":
-        """Rows as a Python user gives them to `Predictor`, as a table with `columns`. Raises UserError for others."""
+        """A table with `columns` of the rows that a Python user gives to `Predictor`. Raises UserError for unsuitable
+        rows."""
         ...
 
     def parts(self, found: "Sequence[SourcePart]", column: str | None, read: "ReadTable") -> "Sequence[SourcePart]":
-        """Readers of rows to predict, of the parts `found` of a source. `column` holds the content of rows, where it is
-        known; `read` reads a table."""
+        """Readers of the rows to predict in `found`, the parts of a source. `column` holds the content of rows, where
+        it is known; `read` reads a table."""
         ...
 
     def question(self, most_rows: int) -> type[Any]:
@@ -108,7 +109,7 @@ class Input(Protocol):
         ...
 
     def most_plain_rows(self, width: int) -> int:
-        """The number of rows of a set that a baseline with `width` outputs processes in seconds."""
+        """The most rows of a set that a baseline with `width` outputs can process in a few seconds."""
         ...
 
     def cut_share(self, texts: "Sequence[str]") -> float | None:
@@ -116,8 +117,8 @@ class Input(Protocol):
         ...
 
     def check_export(self, folder: Path, texts: "Sequence[str]") -> None:
-        """Raises DataError where transformers, given the model's files in `folder`, would tokenize these training
-        texts in another way than `transform`."""
+        """Raises DataError if transformers, given the model's files in `folder`, tokenizes these training texts
+        differently from `transform`."""
         ...
 
     def excerpts(self, rows: "Rows", mistakes: "np.ndarray") -> "dict[str, pa.Array]":
@@ -132,7 +133,8 @@ class Input(Protocol):
 
 @runtime_checkable
 class SeparateColumns(Protocol):
-    """An input whose prepared rows are values of one column or another, so that each column can be shuffled alone."""
+    """An input whose prepared rows consist of values of single columns, so that one column can be shuffled without the
+    others."""
 
     @property
     def columns(self) -> list[str]: ...
@@ -156,18 +158,17 @@ class WithCategories(Protocol):
     """An input that reads columns of categories."""
 
     def unknown_categories(self, table: "pa.Table", where: Where) -> dict[str, int]:
-        """The number of cells that are none of the categories that the model has learned, of each column that has such
-        cells."""
+        """The number of cells with a category that the model has not learned, for each column that has such cells."""
         ...
 
 
 def unknown_categories(fitted: Input, table: "pa.Table", where: Where) -> dict[str, int]:
-    """The same for any input."""
+    """The unknown categories of any input; empty for inputs without categories."""
     return fitted.unknown_categories(table, where) if isinstance(fitted, WithCategories) else {}
 
 
 def unknown_in_words(cells: Mapping[str, int], rows: int) -> str:
-    """A clause about such cells of this many rows; empty where there are none."""
+    """A clause about such cells in this many rows; empty if there are none."""
     if not cells:
         return ""
     counted = ", ".join(f"{name} {count:,}" for name, count in cells.items())
@@ -176,6 +177,6 @@ def unknown_in_words(cells: Mapping[str, int], rows: int) -> str:
 
 
 def tell_unknown_categories(cells: Mapping[str, int], rows: int) -> None:
-    """A Notice of such cells, if there are some."""
+    """Gives a Notice of such cells, if there are any."""
     if words := unknown_in_words(cells, rows):
         notify(words)

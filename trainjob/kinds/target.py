@@ -80,12 +80,12 @@ class Target(Protocol):
         return self
 
     def for_baselines(self) -> "Target":
-        """The same target, which answers as its baselines do: not by what scores of the network have chosen."""
+        """The same target for baselines: without what the network's scores have chosen, such as thresholds."""
         return self
 
     @property
     def problem_type(self) -> str:
-        """The type of its baselines' outputs, in transformers' words: those of a softmax, or of sigmoids."""
+        """The type of its baselines' outputs, as `problem_type` in transformers: a softmax, or sigmoids."""
         return "single_label_classification"
 
     def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
@@ -105,16 +105,16 @@ class Target(Protocol):
         return 1
 
     def why_not_scored(self, labels: "np.ndarray | None", metric: str | None = None) -> str | None:
-        """What prevents a score of any model on rows with these labels [n, ...], or checkpoints from being chosen by
-        `metric` on them: a clause that follows "the test rows". None where nothing does."""
+        """Why no model can be scored on rows with these labels [n, ...], or no checkpoint chosen by `metric` on them: a
+        clause that follows "the test rows". None if there is no reason."""
         return None
 
     def label_bytes(self, labels: "np.ndarray | None", rows: int) -> bytes:
-        """The bytes of the labels of `rows` rows, for the digest by which a run recognizes its data."""
+        """The bytes of the labels of `rows` rows, for the digest that identifies a run's data."""
         ...
 
     def profile(self) -> dict[str, Any]:
-        """Its fields of `DataProfile`: statistics of the training rows' labels."""
+        """The target's fields of `DataProfile`: statistics of the training rows' labels."""
         return {}
 
     def notes(self) -> list[str]:
@@ -131,12 +131,12 @@ class Target(Protocol):
         raise ValueError("a teacher labels classes")
 
     def loss(self, spec: "Classifier") -> "Loss":
-        """The loss that a classifier of such rows is trained with."""
+        """The loss for training a classifier on such rows."""
         return spec.loss
 
     def objective(self, spec: "TrainJobSpec | None", module: Any) -> "Objective":
-        """The objective by which `module` is trained and scored. A target without labels needs no spec for scoring.
-        Raises UserError if the spec does not fit the labels."""
+        """The objective for training and scoring `module`. A target without labels needs no spec for scoring. Raises
+        UserError if the spec does not fit the labels."""
         ...
 
     def answer(self, outputs: "Tensor", module: Any) -> "pa.Table | None":
@@ -150,7 +150,7 @@ class Target(Protocol):
         ...
 
     def replies(self, outputs: "Tensor", module: Any) -> "Sequence[Reply]":
-        """The same answers, one by one, as `trainjob serve` sends them and `trainjob predict --text` shows them."""
+        """The same answers, one for each row, in the form of `trainjob serve` and `trainjob predict --text`."""
         ...
 
     @property
@@ -159,7 +159,7 @@ class Target(Protocol):
         ...
 
     def constant(self, rows: int) -> "Guesses":
-        """A baseline that looks at no row: the most frequent class or the mean, as often as there are `rows`."""
+        """A baseline that ignores the inputs: the most frequent class or the mean, repeated for each of `rows` rows."""
         raise ValueError(_NO_BASELINE)
 
     def linear(
@@ -180,16 +180,16 @@ class Target(Protocol):
         return [labels]
 
     def tree_outputs(self, predicted: "list[np.ndarray]") -> "np.ndarray":
-        """Outputs as a network has them, float64 [n, width], of the predictions of each of these models with this
-        objective: [n], or [n, classes]."""
+        """Converts the predictions of each of these models with this objective, [n] or [n, classes], to outputs as a
+        network has them, float64 [n, width]."""
         raise ValueError(_NO_BASELINE)
 
     def standardized(self, numbers: "np.ndarray") -> "np.ndarray":
-        """Labels as the network learns them, float64 [n, ...], of labels in their own unit; classes have none."""
+        """Converts labels from their own unit to what the network learns, float64 [n, ...]; classes have no unit."""
         return numbers
 
     def boosted(self, outputs: "np.ndarray") -> "Guesses":
-        """The predictions of trees with these outputs, float64 [n, width]."""
+        """The predictions of boosted trees with these outputs, float64 [n, width]."""
         raise ValueError(_NO_BASELINE)
 
     def decoded(self, predictions: "pa.Table") -> "pa.Table":
@@ -198,8 +198,8 @@ class Target(Protocol):
 
     @property
     def has_threshold(self) -> bool:
-        """Whether the report chooses a threshold of the answers, for which the predictions of the validation rows are
-        kept, too."""
+        """Whether the report chooses a threshold for the answers, which also needs the predictions of the validation
+        rows."""
         return False
 
     def save(self) -> dict[str, Any]:

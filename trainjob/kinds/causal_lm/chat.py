@@ -56,7 +56,7 @@ class ChatTemplate:
         self.control_tokens = ControlTokens(tokenizer, self._template)
 
     def uses(self, name: str) -> bool:
-        """Whether the template names a setting at all."""
+        """Whether the template mentions a setting."""
         return name in self._template
 
     def ignores_system(self, later: bool) -> bool:
@@ -160,7 +160,7 @@ class _Rendering:
         self._where = where
 
     def text(self, count: int, asks: bool = False) -> str:
-        """The first messages as the template writes them; where it `asks`, up to where the assistant's answer begins.
+        """The first messages as the template renders them; with `asks`, up to where the assistant's answer begins.
 
         Raises DataError where the template refuses them.
         """

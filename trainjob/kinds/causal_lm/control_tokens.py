@@ -19,7 +19,7 @@ from trainjob.kinds.causal_lm.piece_tokenizer import Pieces, PieceTokenizer, Tok
 OPEN, CLOSE = "90731846250219735081", "90731846250219735082"
 """The marks. Templates may escape other characters than digits, or change their case."""
 THOUGHTS = frozenset({"<think>", "</think>"})
-"""Tokens that the assistant's content may hold: data sets for reasoning models have the thoughts there."""
+"""Tokens that the assistant's content may contain: data sets for reasoning models have the thoughts there."""
 SPOKEN = ("content", "reasoning_content", "reasoning", "thinking")
 _NO_CHARACTER = "\U0010ffff"
 _MARK = re.compile(f"{OPEN}|{CLOSE}")

@@ -14,7 +14,7 @@ WEIGHT = "weight"
 _TEXT_PARTS = ("text", "input_text", "output_text")
 """Types of a content's parts in OpenAI's APIs."""
 _UNTRAINED = ("train", "training", "loss")
-"""Fields in the formats of Axolotl, ms-swift and XTuner that say whether a message is learned."""
+"""Fields of Axolotl, ms-swift and XTuner that determine whether a message is learned."""
 _SHAPE = '[{"role": "user", "content": "…"}, …]'
 _TOOL_SHAPE = '[{"type": "function", "function": {"name": "…", "parameters": {…}}}, …]'
 

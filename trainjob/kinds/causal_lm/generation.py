@@ -1,4 +1,5 @@
-"""The generation_config.json of a language model: where it stops, and how transformers samples from it by default."""
+"""Configures generation_config.json: the tokens at which a language model stops, and transformers' defaults for
+sampling."""
 
 from typing import Any, cast
 
@@ -31,8 +32,8 @@ def stop_token_ids(network: PreTrainedModel) -> list[int]:
 
 
 def special_tokens_only(config: Any) -> GenerationConfig:
-    """Keeps only the special tokens of a generation configuration, so that nothing but the network's probabilities and
-    the caller's options choose the next token."""
+    """Keeps only the special tokens of a generation configuration, so that only the network's probabilities and the
+    caller's options determine the next token."""
     names = ("bos_token_id", "eos_token_id", "pad_token_id")
     return GenerationConfig(**{name: getattr(config, name) for name in names})
 

@@ -1,5 +1,5 @@
-"""LoRA: a pretrained network stays as it is, and the product of two thin matrices is learned beside some of its linear
-layers (Hu et al. 2021, https://arxiv.org/abs/2106.09685). By peft, in whose format the adapter is saved."""
+"""LoRA with peft: a pretrained network is frozen, and the product of two low-rank matrices is learned beside some of
+its linear layers (Hu et al. 2021, https://arxiv.org/abs/2106.09685). The adapter is saved in peft's format."""
 
 import json
 import warnings
@@ -72,7 +72,7 @@ def adapter_weights(network: PreTrainedModel) -> dict[str, Tensor]:
 
 
 def save_config(network: PreTrainedModel, folder: Path) -> None:
-    """Write adapter_config.json, which names the network that the adapter is for."""
+    """Writes adapter_config.json, which names the network that the adapter is for."""
     config = cast("Any", network).peft_config[_NAME].to_dict()
     config |= {"base_model_name_or_path": source_of(str(network.name_or_path)), "inference_mode": True}
     config = {name: sorted(value) if isinstance(value, set) else value for name, value in config.items()}
@@ -92,7 +92,7 @@ def base_of(folder: Path) -> str | None:
 
 @torch.no_grad()
 def restore(network: PreTrainedModel, folder: Path) -> None:
-    """Puts a saved adapter into the network that it is for. Raises ValueError where it is for another."""
+    """Adds a saved adapter to the network that it was trained for. Raises ValueError if it was trained for another."""
     from peft import LoraConfig
 
     config = json.loads((folder / ADAPTER).read_bytes())
@@ -107,7 +107,7 @@ def restore(network: PreTrainedModel, folder: Path) -> None:
 
 
 def merge(network: PreTrainedModel) -> None:
-    """Adds the adapter to the weights that it lies beside, and leaves the network without one."""
+    """Adds the adapter to the weights of its layers, and removes it from the network."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     for name, part in list(network.named_modules()):

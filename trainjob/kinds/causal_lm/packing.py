@@ -20,12 +20,13 @@ FLAG_BITS = 2
 
 
 def pack(tokens: np.ndarray, offsets: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """All documents in as few rows of at most `length` (2 or more) as best-fit decreasing finds: the codes of all rows,
-    one after the other, int32 [t], and how many each row has, int64 [n]. The same for the same documents.
+    """Packs all documents by best-fit decreasing into rows of at most `length` tokens (2 or more). Returns the codes of
+    all rows, one after the other, int32 [t], and the number of each row's codes, int64 [n]. The result depends only on
+    the documents.
 
-    Document `i` is `tokens[offsets[i] : offsets[i + 1]]`, of int32 and int64; GIVEN may be added to tokens. Longer ones
-    are cut. The last token of a piece is the first of the next, which so has something to predict from. Documents of
-    one token teach nothing and are left out.
+    Document `i` is `tokens[offsets[i] : offsets[i + 1]]`, of int32 and int64; GIVEN may be added to tokens. Longer
+    documents are split. The last token of a piece is also the first of the next, whose tokens are predicted from it.
+    Documents of one token teach nothing and are left out.
     """
     starts, lengths = _pieces(offsets, length)
     rows = _best_fit(lengths, length)
@@ -42,8 +43,8 @@ def code_matrix(examples: Examples, length: int) -> np.ndarray:
 
 
 def label_matrix(examples: Examples, length: int) -> np.ndarray:
-    """The labels of packed rows as of `next_tokens`, int64 [n, length]. No label crosses from one row to the next:
-    each row begins with the first token of a document."""
+    """The labels of packed rows, int64 [n, length], as `next_tokens` returns them. No row's label is the next row's
+    token: each row begins with the first token of a document."""
     return _padded(next_tokens(read_codes(examples.values, FLAG_BITS)), examples.lengths, length, IGNORED)
 
 
@@ -97,7 +98,8 @@ def _pieces(offsets: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _best_fit(lengths: np.ndarray, capacity: int) -> np.ndarray:
-    """The row of each piece, int64 [p]: the longest come first, and each goes where it leaves the least room."""
+    """The row of each piece, int64 [p]: the longest come first, and each goes into the row where it leaves the least
+    space."""
     rows = np.empty(len(lengths), np.int64)
     open_rows: list[tuple[int, int]] = []  # (room, row), sorted
     used = 0

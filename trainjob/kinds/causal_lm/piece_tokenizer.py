@@ -15,9 +15,9 @@ from trainjob.errors import DataError
 from trainjob.kinds.causal_lm.packing import GIVEN
 
 Pieces = list[tuple[str, bool]]
-"""Consecutive parts of a text, and of each whether it is learned."""
+"""Consecutive parts of a text, each with whether it is learned."""
 ANCHORS = ("\n", ".", "x")
-"""Prefixes behind which a text is tokenized as the continuation of another."""
+"""Prefixes after which a text is tokenized as a continuation."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class TokenizedText:
     text: str
     ids: list[int]
     spans: list[tuple[int, int]]
-    """The characters that each token stands for."""
+    """The characters of each token."""
 
 
 class PieceTokenizer:
@@ -93,12 +93,12 @@ class PieceTokenizer:
 
     @cached_property
     def _dividing(self) -> set[int]:
-        """Ids of the tokens at which a text is divided before anything else is done to it."""
+        """Ids of the tokens at which a tokenizer first divides a text."""
         added = self._tokenizer.get_added_tokens_decoder().items()
         return {self._originals.get(number, number) for number, token in added if not token.normalized}
 
     def _apart(self, pieces: Pieces) -> list[int] | None:
-        """The codes of pieces that are tokenized each by itself; None where the tokenizer joins them in any case."""
+        """The codes of pieces that are tokenized one by one; None if the tokenizer joins them in any case."""
         codes: list[int] = []
         for text, is_learned in pieces:
             ids = self._continued(text) if codes else self.tokenize([text])[0].ids
@@ -117,7 +117,7 @@ class PieceTokenizer:
 
 
 def _codes(pieces: Pieces, tokens: TokenizedText) -> list[int]:
-    """A token is learned if it stands for a character of a learned piece."""
+    """A token is learned if it has a character of a learned piece."""
     is_learned = b"".join(bytes([learned]) * len(text) for text, learned in pieces)
     codes: list[int] = []
     before = 0

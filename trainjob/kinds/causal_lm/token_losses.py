@@ -1,5 +1,5 @@
-"""The cross-entropy of tokens, block by block: the logits of a batch are the largest array of all, and copies of it in
-float32 would take more memory than the model, and on a CPU a good part of the time."""
+"""The cross-entropy of tokens, block by block: the logits of a batch are the largest array of all. Copies of it in
+float32 would take more memory than the model, and on a CPU much of the time."""
 
 from typing import Any
 
@@ -16,22 +16,22 @@ CPU_BLOCK, GPU_BLOCK = 2**18, 2**27
 
 
 def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """The cross-entropy at each place of logits [n, length, tokens], of any floating type, and labels [n, length], 0
-    where nothing is learned: float32 [n * length]. Computed in float32. Where a gradient is to come, it takes the place
-    of the logits."""
+    """The cross-entropy at each position of logits [n, length, tokens], of any floating type, and labels [n, length], 0
+    where nothing is learned: float32 [n * length]. Computed in float32. If gradients are computed, they overwrite the
+    logits."""
     return _TokenLosses.apply(logits.flatten(0, 1), labels.flatten())
 
 
 def losses_to_compile(logits: Tensor, labels: Tensor) -> Tensor:
-    """The same for `torch.compile`, which reads the logits once, keeps no copy of them and needs no blocks."""
+    """The same losses for `torch.compile`, which reads the logits once, keeps no copy of them and needs no blocks."""
     flat = logits.flatten(0, 1).float()
     return functional.cross_entropy(flat, labels.flatten(), ignore_index=IGNORED, reduction="none")
 
 
 class _TokenLosses(torch.autograd.Function):
-    """With p the softmax of a place's logits, its loss is -log p[label], its logits' gradient p - 1[label]. That of the
-    label comes from the loss: of p near 1, little is left in 16 bits. The gradient lies where the logits were, as an
-    output layer does not need its result any more."""
+    """With p the softmax of a position's logits, the loss is -log p[label] and the gradient of the logits p - 1[label].
+    The label's own gradient is computed from the loss, because p - 1 loses precision in 16 bits if p is near 1. The
+    gradient overwrites the logits: an output layer does not need its result for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:  # pyrefly: ignore[bad-override]

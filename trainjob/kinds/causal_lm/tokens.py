@@ -29,8 +29,8 @@ PAD, END = "<|pad|>", "<|end|>"
 
 @dataclass(frozen=True)
 class TokensInput(TextColumns):
-    """Tokenizes a row's text, prompt and completion, or conversation; several short ones make one row, a long text
-    several. The tokenizer cuts nothing."""
+    """Tokenizes a row's text, prompt and completion, or conversation. Short ones share a packed row, a long text is
+    split into several. The tokenizer truncates nothing."""
 
     packs: ClassVar[bool] = True
     values_of_token: ClassVar[int] = 1
@@ -52,7 +52,7 @@ class TokensInput(TextColumns):
 
     @property
     def begin_token_id(self) -> int:
-        """The token from which a text's first token is predicted."""
+        """The token that a text's first token is predicted from."""
         return _token_id(self, "bos_token", "eos_token")
 
     @property
@@ -149,7 +149,7 @@ class TokensInput(TextColumns):
         return 0
 
     def cut_share(self, texts: Sequence[str]) -> None:
-        """Long texts are not cut off but make several rows."""
+        """None: long texts are split into several rows, not truncated."""
 
     def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
         """No row has a prediction of its own."""
@@ -201,7 +201,7 @@ def _token_id(preprocessor: TokensInput, *names: str) -> int:
 
 def train_byte_bpe(texts: Iterable[str], vocabulary_size: int, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:
     """A byte-level BPE tokenizer of at most `vocabulary_size` tokens, which has tokens for any text, and its
-    configuration for transformers; depends on nothing but its arguments."""
+    configuration for transformers. The result depends only on the arguments."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

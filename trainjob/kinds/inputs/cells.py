@@ -1,7 +1,7 @@
 """Cells of a table, which are text, as numbers, dates and flags.
 
-Each function in READERS takes the cells of a column, and returns float64 [n] with NaN where a cell is missing or cannot
-be read, and whether each cell cannot be read, bool [n].
+Each function in READERS takes the cells of a column and returns two arrays: float64 [n], NaN where a cell is missing or
+cannot be read; and bool [n], True where a cell cannot be read.
 """
 
 from collections.abc import Callable
@@ -56,14 +56,14 @@ def trimmed(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _has_no_blanks(cells: pa.Array) -> bool:
-    """Whether all characters are in ASCII and visible: much faster than to trim each cell."""
+    """Whether all characters are visible ASCII characters: checking that is much faster than trimming each cell."""
     _, _, characters = text_bytes(cells)
     return not len(characters) or bool(characters.min() > ord(" ") and characters.max() < 0x80)
 
 
 def as_categories(cells: pa.Array) -> pa.Array:
-    """The names of categories; null where a cell is empty. A whole number is the same with and without `.0`, which
-    pandas adds to integers where some are missing."""
+    """The names of categories; null where a cell is empty. A whole number is the same category with and without `.0`,
+    which pandas adds to integers if some are missing."""
     names = pc.replace_substring_regex(cells, _WHOLE, r"\1")
     return pc.if_else(pc.equal(names, ""), None, names)
 
@@ -117,7 +117,7 @@ READERS: dict[str, Callable[[pa.Array], Read]] = {"number": as_numbers, "date": 
 
 
 def _by_value(read: Callable[[pa.Array], Read], cells: pa.Array) -> Read:
-    """The same as `read(cells)`, which sees each different cell once."""
+    """The result of `read(cells)`, computed once for each distinct cell."""
     encoded = cells.dictionary_encode("encode")
     values, is_bad = read(encoded.dictionary)
     indices = as_numpy(encoded.indices)

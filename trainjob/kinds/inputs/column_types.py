@@ -24,11 +24,12 @@ from trainjob.kinds.target import Target
 pc: Any = pyarrow.compute  # whose functions type checkers do not know
 
 MAX_WORDS = 10_000
-"""Different values of a column that are counted."""
+"""The most different values of a column that are counted."""
 FIRST_ROWS = 10_000
 FEW_WORDS = 20
 SHARE = 0.9
-"""A column is of numbers, dates or flags where at least this share of its cells is; the others are errors."""
+"""A column has the type number, date or flag if at least this fraction of its cells has it; the other cells are
+errors."""
 _MAX_CHARACTERS = 30
 _CODE, _WHOLE = r"^[+-]?0\d+(\.\d*)?$", r"^[+-]?\d+$"
 _DIGIT_NEAR_START = r"(?s)^.{0,3}\d"
@@ -49,7 +50,7 @@ class LeftOut(NamedTuple):
 
     why: str
     may_be_text: bool = False
-    """Whether a column of texts is left out for this reason: its user can have a model learn from it."""
+    """Whether the column may hold texts, which a model learns from if the user sets the type `text`."""
 
 
 @dataclass
@@ -69,11 +70,11 @@ class CellCounts:
     like_a_number: str = ""
     """The first of them."""
     has_codes: bool = False
-    """Whether a number begins with a zero, as postal codes do, or is whole and too large to be told from others."""
+    """Whether a number begins with a zero, as postal codes do, or is a whole number too large for a float64."""
     words: set[str] | None = field(default_factory=set[str])
     """The different values; None where they are more than MAX_WORDS."""
     ends: tuple[float, float] | None = None
-    """First and last cell of a column that counts upwards in steps of one; NaN of one that does not."""
+    """First and last cell of a column that counts upwards in steps of one; NaN if it does not."""
 
     def add(self, cells: pa.Array, read: Read) -> None:
         """Counts further cells, without blanks around them, which `as_numbers` has read."""

@@ -37,10 +37,11 @@ class ImageDecoder:
     """Raises RowError for an image whose shape cannot be used."""
     as_shown: bool = True
     scaled: bool = True
-    """Whether a JPEG file is decoded at the smallest of its own scales that has this size, rather than as a whole."""
+    """Whether a JPEG file is decoded at the smallest of its own scales that is large enough, rather than at full
+    size."""
 
     def decode(self, table: pa.Table, where: Callable[[int], str]) -> list[DecodedImage]:
-        """The images of a table, which are kept. Raises RowError for the first one that cannot be used."""
+        """Decodes and caches the images of a table. Raises RowError for the first one that cannot be used."""
 
         def decoded(data: bytes, where: str) -> DecodedImage:
             key = self._key(data)
@@ -53,7 +54,8 @@ class ImageDecoder:
         return self._each(decoded, table, where)
 
     def take(self, table: pa.Table, where: Callable[[int], str]) -> list[DecodedImage]:
-        """The images of a table, which are kept no longer. Raises RowError for the first one that cannot be used."""
+        """Decodes the images of a table, or takes them out of the cache. Raises RowError for the first one that cannot
+        be used."""
 
         def taken(data: bytes, where: str) -> DecodedImage:
             found = ROW_CACHE.take(self._key(data)) if len(ROW_CACHE) else None

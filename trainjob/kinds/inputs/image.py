@@ -28,9 +28,9 @@ from trainjob.kinds.inputs.questions import Question, image_question
 PLAIN_PIXELS = 100_000_000
 """Values of the images that a baseline learns from, times the classes."""
 PLAIN_RESIZED = 4_000
-"""Images that a baseline learns from where they are not of one size: they may be large photographs."""
+"""Images that a baseline learns from if their sizes differ: they may be large photographs."""
 PLAIN_SIDE = 32
-"""Pixels a side of an image that a baseline learns from."""
+"""Pixels on each side of an image that a baseline learns from."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class ImageInput:
     """Whether an image of another size is resized; otherwise it is an error."""
     as_shown: bool = field(default=False, kw_only=True)
     """Whether images are read as viewers show them, upright and on white. Models of earlier versions have learned from
-    images as they are stored, and go on with those."""
+    images as they are stored, and still read them so."""
     scaled: bool = field(default=False, kw_only=True)
-    """Whether JPEG files are decoded at the smallest of their own scales that has this size. Models of earlier versions
-    have learned from images decoded as a whole, and go on with those."""
+    """Whether JPEG files are decoded at the smallest of their own scales that is large enough. Models of earlier
+    versions have learned from images decoded at full size, and still read them so."""
 
     @property
     def columns(self) -> list[str]:
@@ -155,7 +155,7 @@ class ImageInput:
 
     @property
     def _plain_step(self) -> int:
-        """One pixel of this many in a row or a column is taken."""
+        """Every `_plain_step`-th pixel of a row and of a column is kept."""
         return ceil(max(self.height, self.width) / PLAIN_SIDE)
 
     def cut_share(self, texts: Sequence[str]) -> None:

@@ -27,7 +27,7 @@ from trainjob.kinds.inputs.image_processor import PretrainedImageInput, check_sh
 
 STATISTICS_ROWS = 10_000
 LABEL = "label"
-"""Readers of images name the column so, whatever the column of a table is called."""
+"""The name that readers of images give to the column of labels, whatever its name in the table."""
 COLUMNS = ["image", LABEL]
 
 
@@ -94,7 +94,7 @@ def _for_pretrained(
     mapped: Mapper,
     bad: BadRows,
 ) -> FittedOn:
-    """Fits the target only; the rest follows from the network's own image processor."""
+    """Fits only the target; the network's image processor determines the rest."""
     assert model.pretrained is not None
     processor = pretrained_processor(model.pretrained, f"{model.path}.pretrained")
 

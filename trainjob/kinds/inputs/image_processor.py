@@ -92,10 +92,11 @@ def check_shape(picture: Picture) -> None:
 
 
 class Processor:
-    """An image processor of transformers: geometry, then a linear function of each channel, which is measured here."""
+    """An image processor of transformers: geometry, then a linear function of each channel. The function is measured
+    here."""
 
     def __init__(self, processor: Any) -> None:
-        """Raises ValueError for one that does anything else, or whose images differ in shape."""
+        """Raises ValueError if the processor does anything else, or if its images differ in shape."""
         self.config: str = processor.to_json_string()
         self._processor = processor
         black, white = (self._values(Image.new("RGB", _PROBES[0], (level,) * 3)) for level in (0, 255))

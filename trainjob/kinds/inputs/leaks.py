@@ -1,4 +1,4 @@
-"""Finds columns that hold the label in other words."""
+"""Finds columns that disclose the label."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -11,7 +11,7 @@ from trainjob.kinds.inputs.cells import Read, as_categories, as_numbers
 
 MIN_ROWS = 20
 ROWS_OF_A_VALUE = 2
-"""Fewer rows of each value, on average, may have the same label by chance."""
+"""With fewer rows of each value, on average, rows may have the same label by chance."""
 TOLERANCE = 1e-9
 """The largest error of a line through numbers that counts as exact, in standard deviations of the labels."""
 

@@ -55,7 +55,7 @@ def image_parts(
 
 
 def _notify_unnamed_images(images: list[SourcePart], beside: list[str], sources: str) -> None:
-    """Gives a Notice of the image files in the folder of a `metadata.csv` that no row names."""
+    """Gives a Notice of image files beside a `metadata.csv` that no row names."""
     named = named_files(images)
     if others := [uri for uri in beside if posixpath.normpath(uri) not in named]:
         notify(

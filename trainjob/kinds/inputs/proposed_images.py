@@ -17,7 +17,7 @@ from trainjob.kinds.data_preview import SURE, DataPreview, Proposal, Unsuitable
 MAX_IMAGES = 1000
 """The most images whose size is read."""
 MAX_SIDE, MIN_SIDE = 224, 16
-"""Pixels a side of images that are resized."""
+"""Pixels on each side of images that are resized."""
 
 
 def beside_images(preview: DataPreview) -> DataPreview:

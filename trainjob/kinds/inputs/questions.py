@@ -65,7 +65,7 @@ class Texts(BaseModel):
         return "rows" if self.texts is None else "texts"
 
     def as_rows(self) -> Sequence[Row]:
-        """A text goes into the first of its columns, which are joined anyway."""
+        """Puts a text into the first of its columns: the model joins them anyway."""
         if self.texts is not None:
             return [(text,) if isinstance(text, str) else (text[0], *[None] * self.gap, text[1]) for text in self.texts]
         return [tuple(vars(row).values()) for row in self.rows or ()]
@@ -141,7 +141,7 @@ def _text(text: str) -> str:
 
 
 def _cell(value: Any) -> str | None:
-    """A cell as text, spelled as in JSON, as the training rows of JSON Lines are."""
+    """A cell as text, in JSON's spelling, which training rows of JSON Lines have, too."""
     if value is None:
         return None
     if isinstance(value, float) and not np.isfinite(value):

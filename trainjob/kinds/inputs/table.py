@@ -32,7 +32,7 @@ EXCERPT_CHARACTERS = 1000
 BETWEEN = b"\x1f"
 """Separates cells."""
 IN_CELL = b"\xff"
-"""Stands for BETWEEN in a cell: no text in UTF-8 contains this byte."""
+"""Replaces BETWEEN inside a cell: no text in UTF-8 contains this byte."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def _cells(table: pa.Table, name: str, where: Callable[[int], str]) -> pa.Array:
 
 
 def _text(value: Any, name: str, where: str) -> str | None:
-    """A cell that a Python user gives, as CSV files have it. Raises UserError for one of several values."""
+    """A cell that a Python user gives, as text in a CSV file. Raises UserError if it has several values."""
     if isinstance(value, (Mapping, list, tuple, set)):
         raise UserError(f'{where}: column "{name}": a cell is one value, not a {type(value).__name__}')
     return None if value is None or value != value else str(value)

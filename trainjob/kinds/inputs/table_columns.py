@@ -24,18 +24,18 @@ pc: Any = pyarrow.compute  # whose functions type checkers do not know
 BINS = 48
 """The number of quantiles of the training rows between which a number is embedded piecewise."""
 MAX_CATEGORIES = 1000
-"""The most frequent values of a column; the others count as one."""
+"""The most categories of a column: the most frequent values. All others share one category."""
 _ROUNDED = re.compile(r"\d(\.\d+)?e\+\d+")
-"""A long whole number, as a float64 is written."""
+"""A long whole number in the notation of a float64."""
 _NOUNS = {"number": "a number", "date": "a date in ISO 8601, such as 2026-11-28", "flag": "a flag, such as yes or no"}
 
 
 @dataclass(frozen=True)
 class NumberFeature:
-    """A number that is computed from each cell of a column: the cell's own, or a part of a date."""
+    """A number that is computed from each cell of a column: its value, or a part of a date."""
 
     part: str
-    """`value`, `month`, `weekday` or `hour`, or `missing`: 1 where the cell is."""
+    """`value`, `month`, `weekday`, `hour`, or `missing`: 1 if the cell is missing."""
     typical: float
     """The median, which replaces missing cells."""
     knots: list[float]
@@ -67,16 +67,17 @@ class NumberFeature:
 
 @dataclass(frozen=True)
 class Categories:
-    """The values of a column of categories, as numbers from 0."""
+    """The values of a column of categories, and their indices from 0."""
 
     names: list[str]
     """The most frequent first."""
     other: int
-    """The number of other values: their own where training rows have some, otherwise that of the most frequent one."""
+    """The index for all other values: an extra one if training rows have other values, otherwise that of the most
+    frequent value."""
     missing: int
-    """The number of missing cells, in the same way."""
+    """The index for missing cells, chosen in the same way."""
     count: int
-    """The number of numbers that are not missing."""
+    """The number of indices."""
 
     @classmethod
     def fit(cls, cells: list[str | None]) -> Self:
@@ -94,7 +95,7 @@ class Categories:
         )
 
     def unknown(self, cells: pa.Array) -> set[str]:
-        """The different cells that are not a category."""
+        """The distinct cells that are not a category."""
         return set(pc.unique(cells).drop_null().to_pylist()).difference(self.names)
 
     def without_digits(self, unknown: set[str]) -> dict[str, str]:
@@ -108,18 +109,19 @@ class Categories:
         return found | {cell: near[number] for cell, number in rounded.items() if number in near}
 
     def look_alike(self, unknown: set[str]) -> tuple[str, str] | None:
-        """The first cell that differs from a category in case, blanks or invisible characters alone; the category."""
+        """The first cell that differs from a category only in case, blanks or invisible characters, and that
+        category."""
         some = sorted(unknown)[:MAX_CATEGORIES]
         return next(((cell, self._by_look[key]) for cell in some if (key := visible(cell)) in self._by_look), None)
 
     @cached_property
     def _codes(self) -> dict[str, str]:
-        """The categories that are digits after zeros, by these digits."""
+        """Maps the digits of each category with leading zeros to the category."""
         return {name.lstrip("0"): name for name in self.names if name.startswith("0") and name.isdecimal()}
 
     @cached_property
     def _long_numbers(self) -> dict[float, str]:
-        """The categories that are whole numbers too long for a float64, by the one nearest to each."""
+        """Maps the nearest float64 of each category that is a whole number too long for it to the category."""
         return {float(name): name for name in self.names if name.isdecimal() and int(name) >= EXACT}
 
     @cached_property
@@ -127,7 +129,7 @@ class Categories:
         return {visible(name): name for name in self.names}
 
     def transform(self, cells: pa.Array) -> np.ndarray:
-        """The number of each cell, int64 [n]; null counts as missing."""
+        """The index of each cell, int64 [n]; null counts as missing."""
         numbers = pc.fill_null(pc.index_in(cells, pa.array(self.names, pa.string())), -1).to_numpy(zero_copy_only=False)
         is_missing = pc.is_null(cells).to_numpy(zero_copy_only=False)
         return np.where(is_missing, self.missing, np.where(numbers < 0, self.other, numbers)).astype(np.int64)

@@ -25,10 +25,10 @@ from trainjob.kinds.inputs.table_columns import TableColumn
 
 SAMPLED_CELLS = 2_000_000
 MIN_SAMPLED, MAX_SAMPLED = 5_000, 50_000
-"""Rows by which columns are fitted."""
+"""The numbers of rows that columns are fitted on."""
 
 SampledRow = tuple[bytes, tuple[str | None, ...]]
-"""The cells of a row, joined, and those of its labels: tuples of texts, which cost the garbage collector no time."""
+"""The joined cells of a row, and the cells of its labels, as tuples, which the garbage collector skips."""
 
 
 @dataclass
@@ -140,7 +140,7 @@ def reasons(left_out: Mapping[str, LeftOut], advice_on_texts: str) -> str:
 def _first_types(
     names: Sequence[str], given: Mapping[str, ColumnType], unknown: Sequence[str], parts: Sequence[SourcePart]
 ) -> dict[str, ColumnType]:
-    """The types by the first rows. Where these leave out all columns, all are categories."""
+    """The types by the first rows. If these leave out all columns, all are categories."""
     types: dict[str, ColumnType] = {name: given.get(name, "ignore") for name in names}
     for name, found in first_types(unknown, parts).items():
         with suppress(DataError):

@@ -43,8 +43,8 @@ SPECIAL_TOKENS = {
 }
 _MAX_CHARACTERS = 1000
 _MAX_WORD_CHARACTERS = 1000
-"""Characters; a longer word is one unknown token. WordPiece's own limit is 100, which sentences in scripts without
-blanks exceed."""
+"""The most characters of a word; a longer one is a single unknown token. WordPiece's default is 100, which sentences in
+scripts without blanks exceed."""
 EXCERPT_CHARACTERS = 1000
 """Characters of a text that are kept beside its prediction."""
 EXCERPTS = ("text", "text_pair", "text_negative")
@@ -70,7 +70,7 @@ class TextInput(TextColumns):
 
     cleaning: Cleaning
     pair: list[str] = field(default_factory=list[str])
-    """The ones of `columns` that hold the second text; empty if a row has one text."""
+    """The columns among `columns` with the second text; empty if a row has one text."""
     has_types: bool = False
     """Whether the network gets, as `token_type_ids`, which tokens are of the second text."""
 

@@ -1,4 +1,4 @@
-"""The vectors of a batch on all ranks, for losses that compare each row with the others."""
+"""Gathers the vectors of a batch from all ranks, for losses that compare each row with the others."""
 
 from typing import Any, NamedTuple
 
@@ -15,14 +15,14 @@ class EveryRow(NamedTuple):
     labels: Tensor
     """[m, k]."""
     is_there: Tensor
-    """False for rows that only fill up a rank's share, bool [m]."""
+    """False for rows that only pad a rank's batch, bool [m]."""
     first: int
     """The index of this rank's first row."""
 
 
 def of_all_ranks(vectors: Tensor, labels: Tensor, is_real: bool) -> EveryRow:
-    """The vectors [n, ...] and labels [n, k] of all ranks, each of which calls this at once. The rows of a rank where
-    `is_real` is False do not count."""
+    """Gathers the vectors [n, ...] and labels [n, k] of all ranks. Every rank must call this at the same point. The
+    rows of a rank where `is_real` is False do not count."""
     is_there = torch.ones_like(labels[:, 0], dtype=torch.bool)
     if not (torch.is_grad_enabled() and distributed.is_initialized() and distributed.get_world_size() > 1):
         return EveryRow(vectors, labels, is_there, 0)
@@ -40,8 +40,8 @@ def of_all_ranks(vectors: Tensor, labels: Tensor, is_real: bool) -> EveryRow:
 
 
 class _GatherVectors(torch.autograd.Function):
-    """The vectors of all ranks, [ranks * n, ...], of those of each, [n, ...], in one array. The gradient of a rank's
-    own vectors is the sum of those on all ranks."""
+    """Gathers each rank's vectors, [n, ...], into one array, [ranks * n, ...]. The gradient of a rank's vectors is the
+    sum of their gradients on all ranks."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:  # pyrefly: ignore[bad-override]

@@ -7,7 +7,7 @@ import numpy as np
 
 INVERSE_REGULARIZATION = 10.0
 UPDATES = 1e9
-"""Limit for the number of weights, beyond which fitting stops: about 5 seconds of one core."""
+"""The most updates of single weights, after which fitting stops: about 5 seconds of one core."""
 LOGIT_OF_ABSENT = -1e4
 """The logit of a class that the training rows lack: its probability is 0, and its loss finite."""
 MIN_EPOCHS, MAX_EPOCHS = 5, 300

@@ -24,13 +24,13 @@ _MEASURED = (
 
 @dataclass
 class ClassLabels:
-    """A label is the number of a class, in the order in which classes occur; `OneClass` has them sorted."""
+    """A label is the index of a class in order of first occurrence; `OneClass` sorts the classes."""
 
     column: str
     fewest: int = 2
     """The fewest classes that can be learned."""
     numbers: dict[str, int] = field(default_factory=dict[str, int])
-    """The number of each class."""
+    """The index of each class."""
 
     def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The labels are int64 [n]."""

@@ -1,5 +1,5 @@
-"""Reads a column whose cells hold one class each, or, as its cells show, any number of labels. Lists of one label in
-every row are classes."""
+"""Reads a column with one class in each cell, or any number of labels; the cells decide which. If every cell lists
+exactly one label, the labels are classes."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ _ADVICE = 'write each as a list, such as ["a"], or [] for a row without a label'
 
 @dataclass
 class ClassOrLabels:
-    """A label is the number of a cell's content, in the order in which contents occur, until the target is fitted."""
+    """Until the target is fitted, a label is the index of a cell's content in order of first occurrence."""
 
     column: str
     given: list[str] | None = None
@@ -35,7 +35,7 @@ class ClassOrLabels:
     loss: str | None = None
     """The path of the loss, where it does not allow several labels."""
     numbers: dict[str, int] = field(default_factory=dict[str, int])
-    """The number of each content."""
+    """The index of each content."""
     problems: dict[str, str] = field(default_factory=dict[str, str])
     """The contents that are lists which cannot be used."""
     examples: dict[Notation, str] = field(default_factory=dict[Notation, str])
@@ -77,8 +77,8 @@ class ClassOrLabels:
         return np.array(numbers, np.int64).__getitem__
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> tuple[Survey[T], ClassTarget]:
-        """Raises DataError where only some cells are lists, where they are and the loss does not allow that, and where
-        nothing can be learned."""
+        """Raises DataError if only some cells are lists, if the loss does not allow lists, and if nothing can be
+        learned."""
         assert survey.labels is not None
         rows = np.bincount(survey.labels, minlength=len(self.numbers))
         cells = {name: notation_of(name) for name, number in self.numbers.items() if rows[number]}
@@ -121,7 +121,7 @@ class ClassOrLabels:
     def _fit_classes(
         self, only: dict[str, str], survey: Survey[T], dataset: Dataset, bad: BadRows
     ) -> tuple[Survey[T], OneClass]:
-        """The same as `fit`, with the label of each cell as its class."""
+        """Fits like `fit`, with the label of each cell as its class."""
         reader = ClassLabels(self.column)
         of_cell = np.zeros(len(self.numbers), np.int64)
         for cell, name in only.items():

@@ -1,9 +1,10 @@
-"""The objective of embedders: the second text of a pair is to be closer to the first than those of other pairs.
+"""The objective of embedders: the second text of a pair must be closer to the first than the second texts of other
+pairs.
 
 It is sentence-transformers' MultipleNegativesRankingLoss: the cross-entropy of the scaled cosines of a first text with
-the second texts of the batch, on all ranks, and with the third texts of triplets, which are hard negatives. Texts are
-left out where they are known to belong to the first text: they equal its second one, or the first text, or are the
-second one of an equal first text.
+the second texts of the batch, on all ranks, and with the third texts of triplets, which are hard negatives. Texts that
+are known to belong to the first text are left out: those that equal it or its second text, and the second texts of
+equal first texts.
 """
 
 from typing import TYPE_CHECKING
@@ -42,7 +43,7 @@ class MatchingTally(VectorTally):
 
 
 class MatchingObjective:
-    """Minimizes that loss; scores by the rank of the right text among those of the whole set."""
+    """Minimizes this loss. Scores are based on the rank of the right text among all texts of the set."""
 
     unit: None = None
 
@@ -50,7 +51,7 @@ class MatchingObjective:
         self._scale, self._batch_size = scale, batch_size
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
-        """Every rank must call this at once, also those without rows of their own."""
+        """Every rank must call this at the same point, even without rows of its own."""
         return ranking_losses(answers.float(), batch.labels, self._scale, batch.is_real)
 
     def tally(self, device: torch.device) -> MatchingTally:

@@ -1,6 +1,5 @@
-"""The target of a text is another text that belongs to it: their vectors are to be close.
-
-A third text, a hard negative, does not belong to the first: their vectors are to be further apart.
+"""The target of a text is another text that belongs to it: their vectors must be close. A third text, a hard negative,
+does not belong to the first: their vectors must be further apart.
 """
 
 import zlib

@@ -40,7 +40,7 @@ class NextToken(Target):
         return np.zeros(rows, np.int64)
 
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
-        """The bytes of one class without a name, whose digest runs of earlier versions have stored."""
+        """The bytes of one class without a name: runs of earlier versions have stored their digest."""
         return json.dumps([""]).encode() + self.strata(labels, rows).tobytes()
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:

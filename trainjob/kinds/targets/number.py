@@ -58,7 +58,7 @@ class NumberLabels:
         return lambda labels: labels
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], OneNumber]":
-        """Raises DataError where all labels are equal, or too few different rows are there to set some aside for
+        """Raises DataError if all labels are equal, or if there are too few different rows to set some aside for
         validation."""
         labels = survey.labels
         assert labels is not None
@@ -83,7 +83,7 @@ class OneNumber(Target):
     """Labels are finite numbers; the network has one output, the standardized label."""
 
     edges: list[float]
-    """The stratum of a label is the number of edges up to it; ascending."""
+    """The edges of the strata, ascending: the stratum of a label is the number of edges up to it."""
     mean: float = 0.0
     std: float = 1.0
     """Mean and standard deviation of the training labels."""
@@ -94,7 +94,7 @@ class OneNumber(Target):
     outliers: int = field(default=0, compare=False)
     """Training labels that lie far from the others; not saved."""
     thousands: str = field(default="", compare=False)
-    """A note on labels whose points seem to separate thousands; not saved."""
+    """A note on labels with points that seem to separate thousands; not saved."""
 
     @property
     def width(self) -> int:
@@ -177,7 +177,7 @@ class OneNumber(Target):
         return NumberObjective(cast("Regressor", spec.model.kind).loss, self)
 
     def numbers(self, outputs: "Tensor") -> "Tensor":
-        """The predictions in the label's own unit, float64 [n], of outputs [n, 1]."""
+        """Converts outputs [n, 1] to predictions in the label's own unit, float64 [n]."""
         return outputs.squeeze(1).double() * self.std + self.mean
 
     def answer(self, outputs: "Tensor", module: "nn.Module") -> pa.Table:

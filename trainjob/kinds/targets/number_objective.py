@@ -55,7 +55,7 @@ class NumberTally:
 
 
 class NumberObjective:
-    """Minimizes the loss of standardized labels; scores in the label's own unit."""
+    """Minimizes the loss of standardized labels. Scores are in the label's own unit."""
 
     unit: None = None
 

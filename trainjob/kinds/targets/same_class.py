@@ -1,4 +1,5 @@
-"""The target of a text is the other texts of its class: their vectors are to be close, and far from those of others."""
+"""The target of a text is the other texts of its class: their vectors must be close to its own, and those of other
+classes far."""
 
 import hashlib
 import json
@@ -44,7 +45,7 @@ class SameClassLabels:
     width: int
     column: str
     numbers: dict[str, int] = field(default_factory=dict[str, int])
-    """The number of each class, in the order in which they occur; `SameClass` has them sorted."""
+    """The index of each class in order of first occurrence; `SameClass` sorts them."""
 
     def read(self, rows: Rows, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The labels are float64 [n, 2]."""
@@ -184,7 +185,7 @@ class SameClass(Vectors):
 
 
 def can_be_scored(labels: np.ndarray) -> bool:
-    """Whether some class of labels float64 [n, 2] has two different texts, and there is another class."""
+    """Whether labels float64 [n, 2] have a class with two different texts, and another class."""
     texts = _texts_of_classes(labels, None)
     return len(texts) > 1 and int(texts.max()) > 1
 
@@ -215,7 +216,8 @@ def _read(
 
 
 def _with_classes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Labels float64 [n, 2] whose classes are indices of `classes`, float64 [m], with these in their place."""
+    """Replaces the classes of labels float64 [n, 2], which are indices of `classes`, by the values of `classes`,
+    float64 [m]."""
     return np.stack([classes[labels[:, 0].astype(np.int64)], labels[:, 1]], axis=1)
 
 

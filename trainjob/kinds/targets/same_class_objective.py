@@ -1,9 +1,9 @@
-"""The objective of embedders that learn from classes: the texts of a class are to be close to each other.
+"""The objective of embedders that learn from classes: texts of the same class must be close to each other.
 
 It is the supervised contrastive loss (Khosla et al. 2020, "SupCon", the form with the sum outside of the logarithm):
-for each text, the mean, over the texts of its class, of the cross-entropy of the scaled cosines with all other texts
-of the batch, on all ranks. Texts that are equal are never compared. A text without another one of its class in the
-batch has the loss 0; the others are to be far from it all the same.
+for each text, the mean, over the texts of its class, of the cross-entropy of the scaled cosines with all other texts of
+the batch, on all ranks. Texts that are equal are never compared. A text whose class has no other text in the batch has
+a loss of 0, but still counts as a text that others must be far from.
 """
 
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ class SameClassTally(VectorTally):
 
 
 class SameClassObjective:
-    """Minimizes that loss."""
+    """Minimizes the supervised contrastive loss."""
 
     unit: None = None
 
@@ -50,7 +50,7 @@ class SameClassObjective:
         self._scale, self._batch_size = scale, batch_size
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
-        """Every rank must call this at once, also those without rows of their own."""
+        """Every rank must call this at the same point, even without rows of its own."""
         return contrastive_losses(answers.float(), batch.labels, self._scale, batch.is_real)
 
     def tally(self, device: torch.device) -> SameClassTally:

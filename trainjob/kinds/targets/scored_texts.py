@@ -1,4 +1,4 @@
-"""The target of a pair of texts is a score, such as how similar they are: the cosine of their vectors follows it."""
+"""The target of a pair of texts is a score, such as their similarity, which the cosine of their vectors follows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ class ScoreLabels:
         return self.scores.merge(later.scores)
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], ScoredTexts]":
-        """Raises DataError where all scores are equal, or too few different pairs are there."""
+        """Raises DataError if all scores are equal, or if there are too few different pairs."""
         survey, scores = self.scores.fit(survey, dataset, bad)
         return survey, ScoredTexts(self.width, self.text, self.pair, scores)
 

@@ -57,7 +57,8 @@ class SeveralLabels(Target):
     without: int = 0
     """Training rows without a label."""
     thresholds: list[float] | None = None
-    """The least probability of each label that a row gets; None before the validation rows have chosen them."""
+    """The probability from which a row gets each label; None until the scores on the validation rows have chosen
+    them."""
 
     @classmethod
     def of(cls, names: list[str], labels: np.ndarray) -> Self:
@@ -182,7 +183,7 @@ class SeveralLabels(Target):
         return np.full((rows, len(self.names)), -1, np.int8)
 
     def loss(self, spec: "Classifier") -> Loss:
-        """Binary cross-entropy, also where an earlier version wrote the loss of one class into the spec."""
+        """Binary cross-entropy, even if an earlier version wrote the loss of one class into the spec."""
         return SEVERAL_LABELS_LOSS
 
     def objective(self, spec: TrainJobSpec | None, module: "AnsweringClassifier") -> "LabelsObjective":

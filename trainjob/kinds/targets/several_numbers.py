@@ -60,8 +60,8 @@ class SeveralNumberLabels:
         return lambda labels: labels
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], SeveralNumbers]":
-        """Raises DataError where all labels of a column are equal, two columns have the same labels, or too few
-        different rows are there to set some aside for validation."""
+        """Raises DataError if all labels of a column are equal, if two columns have the same labels, or if there are
+        too few different rows to set some aside for validation."""
         labels, place = survey.labels, listed(dataset.train.all_uris)
         assert labels is not None
         if len(self.names) > MAX_NUMBERS:
@@ -133,7 +133,7 @@ class SeveralNumbers(Target):
         return rows, listed_numbers(rows, column)
 
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
-        """One for all rows: what has few rows in the range of one column may have many in that of another."""
+        """One for all rows: a row in a rare range of one column may be in a frequent range of another."""
         return np.zeros(rows, np.int64)
 
     def why_not_scored(self, labels: np.ndarray | None, metric: str | None = None) -> str | None:
@@ -169,7 +169,7 @@ class SeveralNumbers(Target):
         return SeveralNumbersObjective(cast("Regressor", spec.model.kind).loss, self)
 
     def numbers(self, outputs: np.ndarray) -> np.ndarray:
-        """The predictions in their columns' units, float64 [n, L], of outputs [n, L]."""
+        """Converts outputs [n, L] to predictions in their columns' units, float64 [n, L]."""
         return outputs.astype(np.float64) * self.std + self.mean
 
     def answer(self, outputs: "Tensor", module: "nn.Module") -> pa.Table:

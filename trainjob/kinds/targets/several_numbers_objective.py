@@ -47,7 +47,7 @@ class SeveralNumbersTally:
 
 
 class SeveralNumbersObjective:
-    """Minimizes the loss of standardized labels, the mean of the columns; scores in the columns' units."""
+    """Minimizes the loss of standardized labels, the mean of the columns. Scores are in the columns' units."""
 
     unit: None = None
 

@@ -1,4 +1,4 @@
-"""The objective of embedders that learn from pairs with scores: the cosine of a pair is to equal its score.
+"""The objective of embedders that learn from pairs with scores: the cosine of a pair must equal its score.
 
 It is sentence-transformers' CosineSimilarityLoss: the squared difference.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SimilarityObjective:
-    """Minimizes that loss; scores by the correlations of cosine and score."""
+    """Minimizes this loss. Scores are the correlations of cosine and score."""
 
     unit: None = None
 
