@@ -53,8 +53,8 @@ class RowError(DataError):
         advice: str = "",
     ) -> None:
         """`kind` describes the error without values of this row, so that errors can be counted; `detail` has the
-        values. `cell` is the column and the problem, where it is one cell's. `advice` says what to do about all rows
-        of the kind, where that is more than to correct each."""
+        values. `cell` is the column and the problem, if only one cell is wrong. `advice` says what to do about all rows
+        of the kind, if correcting each is not enough."""
         super().__init__(message)
         self.location, self.kind, self.detail, self.cell, self.advice = location, kind, detail, cell, advice
 
@@ -93,7 +93,7 @@ def notify(text: str, kind: type[Notice] = Notice) -> None:
 
 DAMAGED = "is damaged, or from another version of trainjob"
 RESTORE = "restore it from a copy, or train again (`trainjob run --fresh`)"
-"""What to do about such a file of a run."""
+"""The advice for such a file of a run."""
 
 
 def on_one_line(error: Exception) -> str:

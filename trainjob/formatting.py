@@ -14,7 +14,7 @@ _AS_WRITTEN = {
     **{name: name.capitalize() for name in ("pearson", "spearman")},
     "r2": "R²",
 }
-"""The words of metrics' names that a text spells in another way."""
+"""Words of metrics' names that are spelled differently in texts."""
 
 
 def score(value: object) -> str:
@@ -52,7 +52,7 @@ def percent(share: float) -> str:
 
 
 def done(percent: float) -> str:
-    """The percentage of a job that is done, as a whole number: 100 at its end alone."""
+    """The percentage of a job that is done, as a whole number: 100 only at the end."""
     return f"{int(percent)}"
 
 

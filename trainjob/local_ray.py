@@ -21,7 +21,7 @@ STARTS = 2
 
 
 def start(num_cpus: int, object_store_bytes: int, runtime_environment: dict[str, str] | None = None) -> None:
-    """Starts Ray without output, and retries once, because it may fail on a very busy machine.
+    """Starts Ray without output. Retries once, because the start may fail on a very busy machine.
 
     Raises TransientError if it fails again.
     """

@@ -21,7 +21,8 @@ class HeldOutPredictions:
     """A model's predictions for held-out rows."""
 
     predicted: np.ndarray
-    """[n, ...], as labels are read; of classes int64 [n], the number of classes where it is none of them."""
+    """[n, ...], in the form of labels; for classes int64 [n], with the number of classes for an answer that is none of
+    them."""
     probabilities: np.ndarray | None
     """Probabilities of these predictions, float32 [n]; None if the model has none."""
     row_indices: np.ndarray

@@ -18,9 +18,9 @@ class Features:
     """Features for a linear model, fitted on training rows."""
 
     of_training: Any
-    """Those of the training rows, [n, f]."""
+    """The features of the training rows, [n, f]."""
     transform: Callable[[Any], Any]
-    """Computes those of other rows, [n, f]."""
+    """Computes the features of other rows, [n, f]."""
     save: Callable[[np.ndarray, np.ndarray, Preprocessor, Path], None] | None = None
     """Writes the linear model with weights [f, width] and intercepts [width] into a folder; None where it is not
     kept."""
@@ -42,7 +42,7 @@ def _columns(table: Any) -> Features:
 
 
 def _brightness(pixels: Any) -> np.ndarray:
-    """0 to 1."""
+    """The brightness of pixels, from 0 to 1."""
     return np.asarray(pixels) / 255
 
 

@@ -1,4 +1,4 @@
-"""Measures size, speed and predictions of a model, each in its own process, which has loaded nothing else.
+"""Measures size, speed and predictions of a model, each model in its own process, which has loaded nothing else.
 
 That process is `python -m trainjob.compress.measure MODEL ROWS RESULT BATCH_SIZE THREADS SECONDS`.
 """

@@ -36,11 +36,11 @@ class Block:
     """Units, heads or channels, that lie side by side."""
 
     givers: tuple[str, ...]
-    """The linear layers whose outputs are the units'."""
+    """The linear layers that output the units."""
     stacked: int
     """The number of times that all units appear in the output of each of these layers."""
     taker: str
-    """The linear layer whose inputs are the units'."""
+    """The linear layer that consumes the units."""
     width: int
     """Values of a unit."""
 

@@ -1,4 +1,5 @@
-"""From a dataset's URIs to examples: read, checked, split, cleaned, tokenized. Imports neither Ray nor torch."""
+"""Turns a dataset's URIs into examples: reads, checks, splits, cleans and tokenizes rows. Imports neither Ray nor
+torch."""
 
 from trainjob.data.batches.examples import Examples
 from trainjob.data.batches.prepare import prepare_datasets, prepare_examples, read_datasets, user_errors

@@ -1,4 +1,4 @@
-"""Between Arrow and NumPy, without a copy. Arrow's own conversions import pandas: half a second for nothing."""
+"""Converts between Arrow and NumPy without a copy. Arrow's own conversions import pandas, which takes half a second."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ def as_numpy(array: pa.Array) -> np.ndarray:
 
 
 def text_bytes(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The bytes of all texts of a string array, uint8 [m], after where each text begins in them and how many bytes it
-    has, int32 [n]; a null has none."""
+    """The start of each text of a string array, its number of bytes, both int32 [n], and the bytes of all texts, uint8
+    [m]. A null has no bytes."""
     _, offsets, content = texts.buffers()
     ends = np.frombuffer(offsets or bytes(4), np.int32)[texts.offset : texts.offset + len(texts) + 1]
     characters = np.frombuffer(content or b"", np.uint8)[ends[0] : ends[-1]]

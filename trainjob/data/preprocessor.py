@@ -44,8 +44,8 @@ def load_preprocessor(folder: Path) -> Preprocessor:
 
 @contextmanager
 def saved_json(file: Path) -> Generator[Any]:
-    """The content of a file of a run or model. Raises DataError where it is damaged, also for what the block raises
-    that reads it."""
+    """The content of a file of a run or model. Raises DataError if it is damaged, also if the block that reads the
+    content raises an error."""
     try:
         yield json.loads(file.read_bytes())
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError) as error:

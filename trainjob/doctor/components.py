@@ -19,7 +19,7 @@ from trainjob_operator.settings import NetworkSettings
 
 OLDEST_KUBERNETES = (1, 30)
 OLDEST_KUBERAY = (1, 5, 1)
-"""Its first version with Ray's tokens."""
+"""KubeRay's first version with Ray's tokens."""
 _LEASE = "trainjob-operator"
 _RENEWED_SECONDS = 60
 _RENEWAL_SECONDS = 5.0

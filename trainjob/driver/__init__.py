@@ -1,1 +1,1 @@
-"""One run, as the process sees it that the user starts: prepares the data, has workers train, retries, summarizes."""
+"""One run, in the process that the user starts: prepares the data, starts the workers, retries, summarizes."""

@@ -1,4 +1,4 @@
-"""Starts the workers of this machine before the driver imports its own libraries, so that both import at once."""
+"""Starts the workers of this machine before the driver imports its own libraries, so that both import in parallel."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -23,7 +23,7 @@ SHARE = 0.5
 
 def resolve_loader(job: TrainJob, run: Folder, fresh: bool) -> TrainJob:
     """`job` with the loader of the run that it continues. In a new run, `auto` is Ray Data where Ray is needed anyway.
-    Elsewhere it stays, until the rows have been counted."""
+    Otherwise `auto` stays until the rows have been counted."""
     dataset = job.spec.dataset
     if dataset is None or dataset.loader != AUTO:
         return job

@@ -104,13 +104,14 @@ def _name(data: str) -> str:
 
 
 def _checked(document: dict[str, Any], folder: Path) -> CheckedData | None:
-    """The rows of the data, as the TrainJob reads them. None for a pretrained model, whose files need not be there."""
+    """The rows of the data, read as a run of the TrainJob would. None for a pretrained model, which may not be
+    downloaded yet."""
     job: TrainJob = trainjob_of(document, folder=folder)
     return None if job.spec.model.pretrained else check_data(job)
 
 
 def _lines(document: dict[str, Any], chosen: Proposal, checked: CheckedData | None, bad: BadRows) -> Iterator[str]:
-    """The lines of the file. `bad` are the rows of the first ones that cannot be read with all columns."""
+    """The lines of the file. `bad` are the rows of the preview that cannot be read with all columns."""
     found = ["Not tried on the rows, because the pretrained model is not fetched here."]
     if checked is not None:
         found = [f"{name} {rows:,} rows" for name, rows in checked.rows.items()]
@@ -144,5 +145,5 @@ def _comment(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line and without control characters, so that it stays in its comment."""
+    """The text on one line and without control characters, so that it stays inside a comment."""
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())

@@ -1,4 +1,4 @@
-"""Pearson's correlation of two numbers a row, from sums over rows; of their ranks, it is Spearman's."""
+"""Pearson's correlation of two numbers a row, from sums over rows. On ranks, it is Spearman's correlation."""
 
 import numpy as np
 

@@ -36,14 +36,14 @@ class Estimate(StrictModel):
 
 
 class Compared(StrictModel):
-    """Estimates by score. By one of the scores, models are compared."""
+    """Estimates by score. One of the scores is used to compare models."""
 
     main_field: ClassVar[str]
-    """The field of that score."""
+    """The field of the score that models are compared by."""
 
     @property
     def main(self) -> Estimate:
-        """The estimate of that score."""
+        """The estimate of the score that models are compared by."""
         return getattr(self, self.main_field)
 
 
@@ -61,7 +61,7 @@ class ScoreEstimates(Compared):
 
     @property
     def main_name(self) -> str:
-        """The name of the score by which models are compared."""
+        """The name of the score that models are compared by."""
         return readable(self.main_field)
 
     def cells(self) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def with_intervals(values: np.ndarray, samples: np.ndarray, names: tuple[str, ..
 
 
 def where_defined(values: np.ndarray, samples: np.ndarray, names: tuple[str, ...]) -> dict[str, Estimate | None]:
-    """The same; None for a value that is not defined."""
+    """The same estimates; None for a value that is not defined."""
     found: dict[str, Estimate | None] = dict.fromkeys(names)
     for index, name in enumerate(names):
         if not np.isnan(values[index]):

@@ -30,8 +30,8 @@ class LabelEstimates(ScoreEstimates):
 
 
 class LabelLead(Lead):
-    """How much better the first model is than the second on the same rows. The intervals hold 0 where fewer than
-    MIN_ROWS rows tell the two apart."""
+    """How much better the first model is than the second on the same rows. The intervals include 0 if the two models
+    differ on fewer than MIN_ROWS rows."""
 
     main_field: ClassVar[str] = "f1"
 

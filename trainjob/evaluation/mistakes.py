@@ -1,4 +1,4 @@
-"""The mistakes that a classifier is most sure of."""
+"""The wrong predictions of a classifier with the highest probability."""
 
 import numpy as np
 import pyarrow as pa

@@ -37,8 +37,8 @@ class ClassEstimates(ScoreEstimates):
 
 
 class ClassLead(Lead):
-    """How much better the first classifier is than the second on the same rows. The intervals hold 0 where fewer than
-    MIN_ROWS rows tell the two apart."""
+    """How much better the first classifier is than the second on the same rows. The intervals include 0 if the two
+    models differ on fewer than MIN_ROWS rows."""
 
     main_field: ClassVar[str] = "f1"
 
@@ -47,9 +47,9 @@ class ClassLead(Lead):
     f1: Estimate
     """Difference in F1, the mean over classes."""
     only_first: int
-    """Rows that only the first one has right."""
+    """Rows that only the first one predicts correctly."""
     only_second: int
-    """Rows that only the second one has right."""
+    """Rows that only the second one predicts correctly."""
     p: float
     """McNemar's exact test of the accuracies: how probable it is that chance alone divides these rows at least so
     unevenly."""
@@ -57,7 +57,7 @@ class ClassLead(Lead):
 
 @dataclass(frozen=True)
 class ClassJudge:
-    """Compares classes, as indices int64 [n]; the number of classes where a prediction is none of them."""
+    """Compares class indices, int64 [n]; a prediction that is none of the classes has the number of classes."""
 
     classes: list[str]
 
@@ -106,7 +106,7 @@ def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """The probability that a fair coin, thrown for each of the rows, falls at least so unevenly to either side."""
+    """The probability that a fair coin, tossed for each of the rows, lands at least this unevenly on either side."""
     throws, fewer = only_first + only_second, min(only_first, only_second)
     if 2 * fewer == throws:
         return 1.0

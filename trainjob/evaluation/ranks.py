@@ -67,7 +67,7 @@ class RankJudge:
 
 
 def pair_hashes(labels: np.ndarray) -> np.ndarray:
-    """The labels of pairs, int64 [n], of theirs or of those of triplets, float64 [n, 3]."""
+    """The labels of pairs, int64 [n], from the labels of pairs or of triplets, float64 [n, 3]."""
     if labels.ndim == 1:
         return labels
     first, second, _ = labels.astype(np.int64).T
@@ -75,8 +75,8 @@ def pair_hashes(labels: np.ndarray) -> np.ndarray:
 
 
 def have_others(labels: np.ndarray) -> bool:
-    """Whether the right text of some row can be told from another text, so that ranks say something: `ranks_of` leaves
-    out the texts that belong to a first text, and that text itself. `labels` are those of pairs or triplets."""
+    """Whether ranks are meaningful: whether some row has a text that its right text can be compared with. `ranks_of`
+    leaves out the texts that belong to a first text, and that text itself. `labels` are those of pairs or triplets."""
     pairs = np.unique(pair_hashes(labels))
     texts = np.unique(pairs & LOW)
     themselves = texts[np.isin(texts & HASH, pairs >> 32)]
@@ -127,7 +127,7 @@ def ranks_in_classes(
     where its class has no other. `classes` and `texts`, both [n], identify those of each row; `similarities` is as for
     `ranks_of`.
 
-    A text that is equal to the row's own is left out. One in several classes counts in each of them.
+    A text that is equal to the row's own is left out. A text in several classes counts in each of them.
     """
     _, kept = np.unique(np.stack([classes, texts], axis=1), axis=0, return_index=True)
     ranks = np.empty(len(classes), np.int64)

@@ -1,7 +1,7 @@
 """Two classes: precision and recall at each threshold, and the best threshold by a metric.
 
-The positive class is predicted where its score, float64 [n], is at least the threshold; `is_positive`, bool [n], says
-which rows are of it.
+The positive class is predicted where its score, float64 [n], is at least the threshold; `is_positive`, bool [n], marks
+the rows of the positive class.
 """
 
 from dataclasses import dataclass

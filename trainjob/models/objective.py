@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 Gather = Callable[[Any], list[Any]]
-"""Gives every rank's value, in order of rank, to every rank. All ranks call it at once."""
+"""Returns every rank's value, in order of rank, on every rank. All ranks must call it at the same point."""
 
 
 def of_members(losses: Callable[..., Tensor], answers: Tensor, *others: Tensor) -> Tensor:
@@ -53,7 +53,7 @@ class Objective(Protocol):
         ...
 
     def tally(self, device: torch.device) -> Tally:
-        """An empty one."""
+        """An empty tally."""
         ...
 
     def predictions(self, answers: Tensor, batch: "Batch") -> pa.Table | None:

@@ -15,7 +15,7 @@ RESERVED = 2**30
 """Bytes of a GPU that tensors cannot use: CUDA's context and NCCL's buffers."""
 
 Fit = Literal["yes", "barely", "no"]
-"""barely: it fits only if the plan is right to less than ERROR."""
+"""barely: it fits only if the plan's error is less than ERROR."""
 
 
 class Alternative(StrictModel):

@@ -194,7 +194,7 @@ _IN_FLOAT32 = frozenset(
 
 
 class _AutocastOfGPUs(TorchFunctionMode):
-    """Computes in float32 what autocast does so on GPUs and not on CPUs."""
+    """Computes in float32 the operations that autocast computes in float32 on GPUs but not on CPUs."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in _IN_FLOAT32 and torch.is_autocast_enabled("cpu"):

@@ -1,4 +1,4 @@
-"""The memory of a worker that holds a shard of the model (FSDP2)."""
+"""The memory of a worker that has a shard of the model (FSDP2)."""
 
 from typing import Any
 

@@ -45,8 +45,8 @@ def source_of(name: str) -> str:
 
 
 def local_folder(remote: Folder, field: str, weights: bool) -> Path:
-    """Copies these very files; files written later under the same names get another copy. One process at a time copies,
-    and the others wait for it. `field` is the path of the spec's field with the folder."""
+    """Copies the files as they are now; files that are later written under the same names get another copy. One process
+    at a time copies, and the others wait for it. `field` is the path of the spec's field with the folder."""
     sizes = remote.sizes()
     if "config.json" not in sizes:
         found = ", ".join(sorted(sizes)[:10]) or "nothing"
@@ -73,8 +73,8 @@ def _copies() -> Path:
 
 
 def _wanted(names: Iterable[str], weights: bool) -> list[str]:
-    """The files that transformers reads; of weights, which may come in several formats, only the safe
-    ones."""
+    """The files that transformers reads. Of weights, which may be there in several formats, only safetensors if there
+    are any."""
     others = [name for name in names if not _WEIGHTS.fullmatch(name)]
     if not weights:
         return others

@@ -13,13 +13,13 @@ SPECIAL = ("bos_token", "eos_token", "pad_token")
 
 
 def compared_texts(texts: Sequence[str]) -> list[str]:
-    """Enough texts, and enough of each, to show whether two tokenizers are equal."""
+    """The beginnings of some texts, enough to show whether two tokenizers are equal."""
     return [text[:1_000] for text in texts[:100]]
 
 
 def note_other_tokens(name: str, field: str, kind: str, loaded: Tokenizer, texts: Sequence[str]) -> None:
-    """Gives a Notice where the tokenizer.json of the model `name` makes other tokens of the texts than `loaded`, which
-    transformers' class `kind` made of it: some classes take only the vocabulary from that file."""
+    """Gives a Notice if the tokenizer.json of the model `name` tokenizes the texts differently from `loaded`, which
+    transformers' class `kind` made from it: some classes read only the vocabulary of that file."""
     from huggingface_hub import try_to_load_from_cache
 
     file = Path(name) / "tokenizer.json" if Path(name).is_dir() else try_to_load_from_cache(name, "tokenizer.json")

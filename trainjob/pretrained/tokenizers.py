@@ -1,4 +1,4 @@
-"""Loads and saves tokenizers, and what all text models need from them."""
+"""Loads and saves tokenizers, with settings and statistics that all text models need."""
 
 import json
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ class BetterBaseline(NamedTuple):
 
     name: str
     is_clear: bool
-    """Whether the difference is clear, and not explained by chance on so few rows."""
+    """Whether the difference is significant, given the number of rows."""
     sentence: str
 
     @property
@@ -40,7 +40,7 @@ class BetterBaseline(NamedTuple):
 
 
 def better_baseline(comparison: Comparison) -> BetterBaseline | None:
-    """The best of the baselines that are clearly better than the model; where none is, the best of those that merely
+    """The best of the baselines that are clearly better than the model; if there are none, the best of those that only
     scored better; None if none did."""
     leads = {each.name: each.lead for each in comparison.baselines if each.lead and each.lead.main.value < 0}
     clear = {name: lead for name, lead in leads.items() if lead.verdict == "worse"}

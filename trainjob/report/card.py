@@ -78,7 +78,7 @@ def file_name(uri: str) -> str:
 
 
 def _named_columns(columns: Iterable[str] | None, of_several: str = "") -> str:
-    """`the column x`, or `the columns x, y` and what is said of several; "" if there are none."""
+    """`the column x`, or `the columns x, y` followed by the phrase for several; "" if there are none."""
     names = [f"`{cell(column)}`" for column in columns or []]
     if len(names) > 1:
         return f"the columns {listed(names)}{of_several}"

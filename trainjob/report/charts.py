@@ -79,7 +79,7 @@ class Chart:
 
     @property
     def needs_legend(self) -> bool:
-        """Whether a legend adds to the title."""
+        """Whether the chart needs a legend besides its title."""
         return [series.name.lower() for series in self.series] != [self.title.lower()]
 
 

@@ -20,7 +20,7 @@ from trainjob.storage import Folder
 
 @dataclass(frozen=True)
 class ComparableRun:
-    """The predictions of a run's model for the rows that it is judged by."""
+    """The predictions of a run's model for its held-out rows."""
 
     scores: Scores
     source: Source
@@ -33,7 +33,7 @@ class ComparableRun:
 
     @property
     def main_score(self) -> str:
-        """The score by which such models are compared."""
+        """The score that such models are compared by."""
         estimates = self.scores.estimates
         assert estimates is not None, "models that keep predictions are compared by an estimate"
         return estimates.main_name

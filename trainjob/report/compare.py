@@ -40,12 +40,12 @@ class ComparedRun:
     """One of the runs that are compared."""
 
     name: str
-    """The TrainJob's name; if two runs share it, what of their URIs follows the folder that all are in."""
+    """The TrainJob's name or, if two runs share it, the path of the run below the folder that all runs are in."""
     contents: Contents
     set_name: str
     """The set that it is judged by: test or, without a test set, validation; empty before there are scores."""
     lead: Lead | None
-    """Over the first run, where both were scored on the same rows."""
+    """The lead over the first run, if both were scored on the same rows."""
     why_no_lead: str
     """Why another run than the first has no lead, as a clause; otherwise empty."""
 

@@ -1,4 +1,4 @@
-"""Reads the predictions of a run's model for the rows that it is judged by."""
+"""Reads the predictions of a run's model for its held-out rows."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from trainjob.runs.refusals import damaged
 from trainjob.storage import Folder
 
 PROBABILITIES = ("classes", "probabilities")
-"""Read where there are two classes."""
+"""The columns that are read if there are two classes."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class HeldOut:
 
     set_name: str
     scores: Scores
-    """Those of the set."""
+    """The scores of the set."""
     table: pa.Table
     """The columns that such scores always keep, and those of PROBABILITIES that the file has."""
 
@@ -90,7 +90,7 @@ def read_whole_rows(folder: Folder, rows: np.ndarray) -> pa.Table:
 
 @contextmanager
 def _refuse_damaged(folder: Folder, path: str) -> Generator[None]:
-    """Turns what Arrow raises over a damaged file into a UserError."""
+    """Raises UserError for Arrow's errors about a damaged file."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:

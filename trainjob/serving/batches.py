@@ -38,9 +38,8 @@ class Batches(Generic[Row, Answer]):
         return len(self._waiting)
 
     async def answers(self, rows: Sequence[Row]) -> list[Answer | BaseException]:
-        """The answer to each row, or the exception that the function raises for this row alone.
-
-        Raises QueueFull, unless no row waits: then any number is taken.
+        """The answer to each row, or the exception that the function raises for this row. Raises QueueFull if there are
+        too many; but if no row is waiting, any number is accepted.
         """
         waiting = self.waiting
         if waiting and waiting + len(rows) > self._most_waiting:

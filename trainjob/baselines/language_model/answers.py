@@ -31,8 +31,8 @@ def key(endpoint: str, model: str, messages: Sequence[Message]) -> str:
 
 
 class AnswerCache:
-    """`predictions/answers.jsonl`: one answer in each line. On disk each is there as soon as it is known; object
-    storage gets them every few seconds, and when `close` is called."""
+    """`predictions/answers.jsonl`: one answer in each line. On disk, each answer is written at once; on object storage,
+    every few seconds and when `close` is called."""
 
     def __init__(self, run: Folder) -> None:
         self._run, self._lock = run, threading.Lock()
@@ -69,7 +69,7 @@ class AnswerCache:
         self._uploaded = time.monotonic()
 
     def _take(self, line: str) -> None:
-        """A line that a kill has torn is asked again."""
+        """Reads a line. The question of a line that a kill has cut off is asked again."""
         try:
             content = json.loads(line)
             name = content.pop("key")

@@ -23,13 +23,13 @@ ATTEMPTS = 6
 TIMEOUT_SECONDS = 60.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.5, 30.0
 AHEAD = 32
-"""Rounds of requests for which questions are made ahead."""
+"""The rounds of requests whose questions are prepared ahead."""
 ANSWER_TOKENS = 512
 """Enough for a class, also after a few thoughts."""
 
 
 class NoCompletion(Exception):
-    """The server sent something else with status 200; gateways send another server's error so."""
+    """The server sent something else with status 200, as gateways do with another server's error."""
 
     def __init__(self, body: Any) -> None:
         found = body.model_dump(exclude_unset=True) if isinstance(body, BaseModel) else body
@@ -38,7 +38,7 @@ class NoCompletion(Exception):
         super().__init__(f"no completion, but {json.dumps(message or found, default=str)}")
         code = error.get("code") if isinstance(error, dict) else None
         self.status_code = code if isinstance(code, int) else 200
-        """The message in the body or, if it has none, the response's own."""
+        """The status in the body or, if it has none, that of the response."""
 
 
 class Asker:
@@ -134,7 +134,7 @@ class Asker:
         )
 
     def _read(self, completion: Any) -> Answer:
-        """Raises NoCompletion for whatever else the server sends with status 200."""
+        """Raises NoCompletion for any other response with status 200."""
         try:
             choice, usage = completion.choices[0], completion.usage
             text, ended = choice.message.content, choice.finish_reason
@@ -147,7 +147,7 @@ class Asker:
         return Answer(text or "", input_tokens, output_tokens)
 
     def _pause(self, attempt: int, error: Exception, wanted: str | None) -> None:
-        """Waits as long as the server wants, or ever longer. Raises UserError after the last attempt."""
+        """Waits as long as the server asks for, or for a doubling time. Raises UserError after the last attempt."""
         if attempt + 1 == ATTEMPTS:
             raise UserError(
                 f"{self.model.endpoint} failed {ATTEMPTS} times, the last time with: {self._without_secret(error)}; "

@@ -37,7 +37,7 @@ class Sorter:
             self._examples = chooser(train(), classes, model.shots, model.examples == "nearest", seed)
 
     def answers(self, texts: Sequence[str]) -> list[Answer | None]:
-        """One for each text; None for texts beyond the budget.
+        """The answer to each text; None for texts beyond the budget.
 
         Raises UserError if the server refuses or keeps failing.
         """
@@ -46,7 +46,7 @@ class Sorter:
         return [*found, *[None] * (len(texts) - len(found))]
 
     def class_numbers(self, answers: Sequence[Answer]) -> np.ndarray:
-        """The class of each, int64 [n]; the number of classes for an answer that names none."""
+        """The class of each text, int64 [n]; the number of classes if the answer names none."""
         names = [read_answer(answer.text, self.classes) for answer in answers]
         numbers = [self.classes.index(name) if name is not None else len(self.classes) for name in names]
         return np.array(numbers, np.int64)

@@ -12,10 +12,9 @@ Shots = list[tuple[str, str]]
 
 
 def chooser(train: Sampled, classes: Sequence[str], shots: int, nearest: bool, seed: int) -> Callable[[str], Shots]:
-    """Gives the examples, `shots` of each class or all that there are, for a text.
-
-    They are the same for all texts, drawn by the seed, or the `nearest` to each by the cosine of TF-IDF, the nearest
-    last. They come only from `train`.
+    """Returns a function that chooses the examples for a text: `shots` of each class, or all if there are fewer. They
+    are the same for all texts, drawn by the seed, or the `nearest` to each by the cosine of TF-IDF, the nearest last.
+    They come only from `train`.
     """
     of_class = [np.flatnonzero(train.labels == number) for number in range(len(classes))]
     if nearest:

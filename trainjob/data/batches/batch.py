@@ -41,7 +41,8 @@ class Batch:
         return len(self) if of_rows else int((self.labels[: len(self)] != IGNORED).sum())
 
     def micro_batches(self, count: int) -> list["Batch"]:
-        """Splits the rows into `count` batches of about equal size, in order; the last one has the padding of all."""
+        """Splits the rows into `count` batches of about equal size, in order. The padding of all is recorded in the
+        last one."""
         bounds = [len(self) * number // count for number in range(count + 1)]
         return [self] if count == 1 else [self._rows(start, stop) for start, stop in pairwise(bounds)]
 

@@ -36,15 +36,15 @@ SHUFFLE_BUFFER_BYTES = 256 * 2**20
 
 
 class TrainingBatches(Protocol):
-    """The training batches of one rank. In each epoch all ranks get the same number: their shares of the same
-    batches."""
+    """The training batches of one rank. In each epoch, all ranks get the same number of batches: their shards of the
+    same global batches."""
 
     def epoch(self, epoch: int) -> Iterator[Batch]: ...
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One rank's share of a dataset."""
+    """The shard of a dataset that one rank gets."""
 
     rank: int
     world_size: int
@@ -54,7 +54,7 @@ class Shard:
 
     @property
     def own_rows(self) -> int:
-        """The most rows of a batch for one rank."""
+        """The most rows of a batch that one rank gets."""
         return ceil(self.batch_size / self.world_size)
 
     @property
@@ -63,12 +63,13 @@ class Shard:
         return self.own_rows * max(1, WINDOW_ROWS // self.own_rows)
 
     def micro_batches(self, ranks: int) -> int:
-        """The number of micro-batches for a rank's rows of a batch, so that none has more rows than a rank's share
-        among `ranks`."""
+        """The number of micro-batches into which a rank divides its rows of a batch, so that none has more rows than
+        with `ranks` ranks."""
         return ceil(self.own_rows / ceil(self.batch_size / ranks))
 
     def scored(self, ranks: int) -> "Shard":
-        """The share of a set to score: no more rows at once than a rank's share of a batch among `ranks`."""
+        """The shard of a set to score: batches have no more rows for a rank than training batches with `ranks`
+        ranks."""
         return replace(self, batch_size=ceil(self.batch_size / ranks) * self.world_size)
 
     def batches(self, total: int) -> int:
@@ -148,8 +149,8 @@ def read_windows(
 
 
 class _ExamplesDataset(Dataset[tuple[Examples, bool]]):
-    """Examples as a map-style dataset whose items are whole batches, and whether they are real: a rank without rows
-    gets a dummy."""
+    """Examples as a map-style dataset. An item is a whole batch, and whether it is real: a rank without rows gets a
+    dummy batch."""
 
     def __init__(self, examples: Examples) -> None:
         self.examples = examples
@@ -162,7 +163,7 @@ class _ExamplesDataset(Dataset[tuple[Examples, bool]]):
 
 
 class BucketSampler(Sampler[np.ndarray]):
-    """Row indices of one rank's shares of the batches of one epoch; the last share may be empty.
+    """The row indices of one rank in each batch of one epoch; the last batch may have none for it.
 
     The batches depend only on the seed and their size, so an epoch that begins and ends with different world sizes
     contains each row once. With `least` above 1, rows of a stratum come in groups of this many or a few more, and are

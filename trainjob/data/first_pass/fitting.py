@@ -1,4 +1,4 @@
-"""The first pass over the rows: split and preprocessor, fitted on the training part alone."""
+"""The first pass over the rows: fits the split, and the preprocessor on only the training rows."""
 
 import json
 from collections import Counter
@@ -50,7 +50,7 @@ class Fitted:
     contents: dict[str, str]
     """A digest of the rows of each set that has a source of its own."""
     sources: dict[str, Fingerprint] = field(default_factory=dict)
-    """The files of each of these sets, as they were before the rows were read."""
+    """The fingerprint of each of these sets' files before the rows were read."""
     profile: DataProfile | None = None
     """The counts of the rows; None if an earlier version fitted them."""
     sample: list[str] = field(default_factory=list)
@@ -59,8 +59,8 @@ class Fitted:
     """Whether there are rows that cannot be used, which each pass leaves out."""
 
     def rows_key(self, files: Fingerprint | None) -> Hashable:
-        """The key of `ROW_CACHE` for bool [n]: which rows of the training source, in its order, train. Other `files`
-        may hold the same rows in another order."""
+        """The key in `ROW_CACHE` of a mask bool [n] that marks the training rows of the training source, in its order.
+        It depends on `files`, as other files may have the same rows in another order."""
         thresholds = None if self.split is None else tuple(self.split.thresholds)
         return "is_training", self.contents["train"], files, thresholds
 
@@ -77,7 +77,7 @@ class Fitted:
 
     @property
     def training_rows(self) -> int:
-        """Rows of an epoch; where several are packed into one, before that."""
+        """Rows of an epoch, before several are packed into one."""
         return self.rows["train"] + self.rows.get(UNLABELLED, 0)
 
     def training_row_bytes(self, spec: TrainJobSpec) -> int:
@@ -91,7 +91,7 @@ class Fitted:
         return sum(self.rows[share] for share in shares)
 
     def save(self, folder: Folder) -> None:
-        """Write the preprocessor's files, then split.json: where that exists, all is there."""
+        """Writes the preprocessor's files, then split.json: if it exists, all files are complete."""
         with scratch_folder() as temporary:
             self.preprocessor.save(temporary)
             folder.upload(temporary, "")

@@ -2,8 +2,8 @@
 
 Each training row has a 64-bit hash of its content, keyed by the seed. In each class the rows with the smallest hashes
 are validation rows. So the split is one threshold for each class: fitted in one pass that keeps 8 bytes a row, applied
-to a stream without looking back. Equal rows have equal hashes and stay on one side: none is trained on and validated
-on. A class's share is `fraction` to the nearest row, or to the nearest group of equal rows.
+to a stream without looking back. Equal rows have equal hashes and stay on one side, so no row is both trained on and
+validated on. A class's share is `fraction` to the nearest row, or to the nearest group of equal rows.
 """
 
 import hashlib

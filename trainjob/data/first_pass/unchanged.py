@@ -1,4 +1,4 @@
-"""Whether the data is still that on which a run was fitted."""
+"""Checks that the data has not changed since a run was fitted on it."""
 
 from dataclasses import replace
 

@@ -1,1 +1,1 @@
-"""Finds and reads the files of a dataset: rows as they are, and errors that name file and row."""
+"""Finds and reads the files of a dataset. Errors name the file and the row."""

@@ -18,7 +18,7 @@ RESULT = "result"
 _PLAIN = {"rating": "rating", "number": "number", "datetime": "datetime", "pairwise": "selected"}
 """The key of the value of each type of control that answers a whole task with one value."""
 _LISTED = {"choices": "choices", "textarea": "text"}
-"""The same for controls that answer with a list."""
+"""The key of the value of each type of control that answers with a list."""
 _SKIPPED, _NOT_ANNOTATED = (f"the task {what} in Label Studio" for what in ("was skipped", "has no annotation"))
 _MAX_CHARACTERS = 60
 _OF_A_PART = {"start", "x"}
@@ -40,7 +40,7 @@ class Disagreement:
 
     annotations: int
     answers: tuple[Any, ...]
-    """The different ones."""
+    """The different answers."""
 
     def __str__(self) -> str:
         return f"{self.annotations:,} annotations, such as {_shown(self.answers[0])} and {_shown(self.answers[1])}"
@@ -65,7 +65,7 @@ def as_row(row: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def has_columns_of_a_tool(names: Container[str]) -> bool:
-    """Whether some columns of these names are not the user's: who annotated a row, when, and the tool's own numbers."""
+    """Whether some of these names are an annotation tool's own columns, such as who annotated a row and when."""
     return ("_task_hash" in names and "answer" in names) or ("annotation_id" in names and "annotator" in names)
 
 
@@ -167,7 +167,7 @@ def _of_json_min(value: Any) -> Any:
 
 
 def _canonical(value: Any) -> str:
-    """The same text for values that differ in their order alone."""
+    """The same text for values that differ only in their order."""
     if isinstance(value, dict):
         value = {name: _canonical(each) for name, each in value.items()}
     if isinstance(value, list):

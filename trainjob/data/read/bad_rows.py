@@ -29,9 +29,9 @@ class ShownRow(NamedTuple):
     """A row in a message."""
 
     text: str
-    """Its location, and the details of its mistake."""
+    """The row's location, and the details of its mistake."""
     file: str = ""
-    """The file with which the text begins, if it has rows beside this one."""
+    """The file that the text begins with, if the file has other rows."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class BadRows:
             mistake.first.append(ShownRow(cut(text, _MAX_CHARACTERS), file))
 
     def advise(self, error: RowError) -> None:
-        """Gives the rows that were counted with this kind of error its advice."""
+        """Sets the advice for the rows that were counted with this kind of error."""
         if (mistake := self.mistakes.get(error.kind)) is not None:
             mistake.advice, mistake.message = error.advice, f"{mistake.message}; {error.advice}"
 
@@ -126,8 +126,8 @@ def valid_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) ->
 
 
 def _valid(rows: Rows, indices: np.ndarray, check: Callable[[Rows], object], on_bad: OnBadRow) -> Iterator[np.ndarray]:
-    """Those of the `indices` whose rows pass. Where not all do, they are checked in smaller groups, because a check of
-    many rows at once may cost little more than that of one."""
+    """The `indices` of the rows that pass. If not all do, they are checked in smaller groups, because checking many
+    rows at once may cost little more than checking one."""
     try:
         check(rows.take(indices))
     except RowError as error:

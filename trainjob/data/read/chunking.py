@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 TASK_BYTES = 16 * 2**20
-"""Source bytes that one Ray task reads, if the parts allow; less does not pay for starting a process."""
+"""The source bytes that one Ray task reads, if the parts allow; for fewer, starting a process does not pay off."""
 
 
 class Sized(Protocol):

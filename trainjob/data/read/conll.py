@@ -35,7 +35,7 @@ class ConllFile:
     endpoint: str | None
     size: int
     optional: tuple[str, ...] = ()
-    """Columns that may be missing: without tags, a line is a token."""
+    """Columns that may be missing: without `tags`, each line is only a token."""
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         wanted = [TOKENS, TAGS] if columns is None else list(columns)

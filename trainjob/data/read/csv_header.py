@@ -76,7 +76,7 @@ def _is_row(names: Sequence[str], *rows: Sequence[str]) -> bool:
 
 
 def _are_names(names: Sequence[str], numbers: Sequence[float]) -> bool:
-    """Whether the numbers among the names of columns count these, as those of pandas do, or are years."""
+    """Whether the numbers among the names of columns are indices of the columns, as pandas writes them, or years."""
     if not all(number.is_integer() for number in numbers):
         return False
     is_counted = all(number == numbers[0] + index for index, number in enumerate(numbers))

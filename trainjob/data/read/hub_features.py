@@ -29,6 +29,6 @@ def class_names(features: HubFeatures, column: str) -> tuple[str, ...] | None:
 
 
 def item_names(features: HubFeatures, column: str) -> tuple[str, ...] | None:
-    """The names of the numbers in a column's lists, if these are of `ClassLabel`."""
+    """The names of the numbers in a column of lists, if the items are `ClassLabel`s."""
     item = features.get(column, {}).get("feature")
     return class_names({column: item}, column) if isinstance(item, dict) else None

@@ -31,7 +31,7 @@ class ImageColumns:
     labels: tuple[str, ...] = ()
     """Columns instead of the label, one for each of several labels."""
     join: JoinColumns = with_lists
-    """Makes one column of those."""
+    """Joins these columns into one."""
 
     @property
     def of_labels(self) -> list[str]:
@@ -47,7 +47,7 @@ def image_columns(
     labels: Sequence[str] = (),
     join: JoinColumns = with_lists,
 ) -> ImageColumns:
-    """The named columns of a part of a table, or else those that look right. Rows that are not `labelled` need no
+    """The named columns of a part of a table, or else those that are likely. Rows that are not `labelled` need no
     label, nor do those with a column for each of several `labels`.
 
     Raises DataError with the line to write, if there are none or several.
@@ -94,7 +94,7 @@ def _called(columns: Iterable[str], names: Sequence[str]) -> list[str]:
 
 
 def _only(likely: list[str], kind: str, schema: pa.Schema, uri: str) -> str:
-    """The only one of the columns, or the one named `kind`."""
+    """The only column, or the one named `kind`."""
     if kind in likely:
         return kind
     if len(likely) == 1:

@@ -23,7 +23,7 @@ from trainjob.data.read.tables import IMAGE_ROWS, ParquetRows
 from trainjob.errors import DataError, RowError, notify
 
 IMAGE_BYTES = 2**17
-"""The size that images are taken to have before they are read."""
+"""The assumed size of an image before it is read."""
 MAX_PATH_CHARACTERS = 4096
 _BASE64 = ("data:", "/9j/", "iVBORw0KGgo", "R0lGOD")
 """Beginnings of data URLs, and of JPEG, PNG and GIF files in base64."""
@@ -80,8 +80,8 @@ def images_of_tables(
     read: ReadTable = read_table,
     join: JoinColumns = with_lists,
 ) -> list[SourcePart]:
-    """The images of tables, whose columns are named `image` and `label` or look like it; `labels` are columns for
-    several labels in place of `label`, of which `join` makes one. Where the rows name image files, the tables are read
+    """The images of tables. Their columns are named `image` and `label`, or are detected; `labels` are columns for
+    several labels instead of `label`, which `join` makes into one. Where the rows name image files, the tables are read
     here, by `read`.
 
     Raises DataError for missing or ambiguous columns, and for cells that are not paths.
@@ -149,9 +149,8 @@ def _location_of(row: RowLocation, path: str | None) -> RowLocation:
 def _images_of(
     rows: Rows, part: EmbeddedImages | ListedImages, columns: Sequence[str] | None, on_bad: OnBadRow
 ) -> Rows:
-    """`image` and `label` of the rows, and the columns that `label` is joined of; or, where `columns` is None, all
-    columns beside the images. `on_bad` is told of
-    rows without a file, or with a number that no class has."""
+    """`image` and `label` of the rows, and the columns that make up `label`; or, where `columns` is None, all columns
+    beside the images. `on_bad` is called for rows without a file, or with a number that no class has."""
     chosen, size = part.columns, rows.size
     files: list[bytes] | None = None
     if columns is not None and chosen.labels:
@@ -190,7 +189,7 @@ def _with_files(rows: Rows, part: EmbeddedImages | ListedImages, on_bad: OnBadRo
 
 
 def _with_names(rows: Rows, names: tuple[str, ...], on_bad: OnBadRow) -> Rows:
-    """The rows with the names that their numbers stand for; a null stays one."""
+    """Replaces the numbers of classes by their names; a null stays null."""
     name_of: dict[str | None, str | None] = {str(number): name for number, name in enumerate(names)} | {None: None}
     numbers = [number and canonical(number) for number in rows.table["label"].to_pylist()]
     for index, number in enumerate(numbers):
@@ -230,8 +229,8 @@ def _file_of(value: Any, table: str, endpoint: str | None, where: RowLocation) -
 
 
 def _uri_of(path: str, table: str, where: str) -> str:
-    """Where the path of an image leads, from the folder of the table or, if absolute, from the root. It may lead out of
-    that folder."""
+    """The URI of an image from its path, which starts at the table's folder or, if absolute, at the root. It may be
+    outside of that folder."""
     if len(path) > MAX_PATH_CHARACTERS or path.startswith(_BASE64):
         raise DataError(
             f'{where}: "{path[:20]}…" is not a path: base64 images are not supported; write them to '

@@ -22,7 +22,7 @@ from trainjob.errors import DataError, RowError
 LINE_BYTES = 8 * 2**20
 """The longest line or array item."""
 JSON_TABLE_BYTES = 64 * 2**20
-"""Rows that are read together at least."""
+"""The bytes of rows that are read together."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -36,7 +36,7 @@ class JSONLinesFile:
     nested: tuple[str, ...] = ()
     """Columns that may hold lists and objects, read as JSON."""
     optional: tuple[str, ...] = ()
-    """Columns that may be missing; they are null then."""
+    """Columns that may be missing; their cells are then null."""
     labelled: bool = False
     """Whether rows without an answer that counts, as annotation tools write them, are refused."""
 

@@ -35,7 +35,7 @@ _WHOLE = re.compile(r"(-?[1-9]\d*)\.0*")
 
 
 def label_column(dataset: Dataset) -> str | None:
-    """The column that holds the labels of a row, as its readers have it."""
+    """The name of the column with the labels of a row, as its readers return it."""
     return LABELS if dataset.labels else dataset.label
 
 
@@ -60,8 +60,8 @@ def notation_of(cell: str) -> Notation:
 
 
 def labels_in(cell: str, notation: Notation) -> list[str]:
-    """The labels that a cell holds. Raises ValueError with the problem, a phrase, if they are not one name each, or one
-    is there twice."""
+    """The labels in a cell. Raises ValueError with the problem, a phrase, if a label is not a single name, or occurs
+    twice."""
     if notation == "plain":
         return [cell]
     names = [part.strip() for part in cell.split(SEPARATOR)] if notation == "separated" else _names(parsed_cell(cell))
@@ -150,7 +150,7 @@ def empty_label_error(location: str, column: str, advice: str = "") -> RowError:
 
 @dataclass(frozen=True)
 class SeparateLabels(WrappedPart):
-    """Rows of a table with a column for each label: when it is read, `join` makes LABELS of them."""
+    """Rows of a table with a column for each label. When they are read, `join` makes LABELS of these columns."""
 
     labels: tuple[str, ...]
     join: JoinColumns

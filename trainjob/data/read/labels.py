@@ -12,11 +12,11 @@ from trainjob.errors import RowError, listed
 
 _SHOWN = 10
 _HINTED = 5
-"""Wrong labels that are compared with all classes for a hint, which is slow if there are many of both."""
+"""The most wrong labels that are compared with all classes for a hint: that is slow if there are many of both."""
 
 
 def label_numbers(rows: Rows, column: str, numbers: dict[str, int]) -> np.ndarray:
-    """The numbers of the rows' labels, int64 [n], -1 for empty labels; adds new labels to `numbers`.
+    """The indices of the rows' labels, int64 [n], -1 for empty labels; adds new labels to `numbers`.
 
     Ignores surrounding white space and the notation of whole numbers.
     """
@@ -37,7 +37,7 @@ def known_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
 
 
 def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | None = None) -> Iterator[RowError]:
-    """An error for each of the `bad` rows: its label is empty, or none of the `classes`."""
+    """An error for each of the `bad` rows: its label is empty or not one of the `classes`."""
     if not len(bad):
         return
     names, indices = _encoded(rows, column)

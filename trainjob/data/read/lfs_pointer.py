@@ -1,4 +1,4 @@
-"""Detects Git LFS pointers: small texts in place of files that were not downloaded."""
+"""Detects Git LFS pointers: small texts instead of files that were not downloaded."""
 
 POINTER = "a Git LFS pointer, not the file that it stands for"
 POINTER_ADVICE = "fetch the files with `git lfs pull`"

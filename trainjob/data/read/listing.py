@@ -1,4 +1,4 @@
-"""Lists the files that a URI stands for: a file, a folder, a glob, or an address on the web."""
+"""Lists the files of a URI: a file, a folder, a glob, or an address on the web."""
 
 import glob
 import re
@@ -28,7 +28,7 @@ class File:
 
 @dataclass(frozen=True)
 class Listing:
-    """The files that one URI of a source stands for."""
+    """The files of one URI of a source."""
 
     uri: str
     files: list[File]

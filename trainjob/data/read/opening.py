@@ -23,7 +23,7 @@ HTTP_SECONDS = 60
 
 @contextmanager
 def readable(uri: str, kind: str) -> Generator[None]:
-    """Turns what Arrow raises over a file's content into a DataError, and over reaching it into a StorageError."""
+    """Raises DataError for Arrow's errors about a file's content, and StorageError for those about reaching it."""
     try:
         with storage_errors(uri):
             try:

@@ -14,7 +14,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class Partition(WrappedPart):
-    """A part of a table with the columns of its folders, which take the place of columns of the same name."""
+    """A part of a table with the columns of its folders, which replace columns of the same name."""
 
     values: tuple[tuple[str, str | None], ...]
     """Name and value of each column."""

@@ -51,7 +51,7 @@ class Picture:
     image: Image.Image
     where: str
     as_shown: bool = True
-    """False for it as it is stored: not turned, and without its transparency."""
+    """False to read the image as it is stored: not turned, and without transparency."""
     may_be_turned: bool = True
     """Whether to look for an orientation at all."""
 
@@ -127,7 +127,7 @@ class Picture:
         return size[::-1] if swaps else size
 
     def _scaled(self) -> Image.Image:
-        """A gray image of 16 bits in 8, as Pillow has color images of 16 bits in 8: their high byte."""
+        """Converts a gray image of 16 bits to 8 bits by keeping the high byte, as Pillow does with color images."""
         values = np.asarray(self.image)
         low, high = int(values.min()), int(values.max())
         if low < 0 or high >= 2**16:
@@ -169,7 +169,7 @@ def on_all_cores(work: Callable[[Any, str], _Found], table: pa.Table, where: Cal
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """A thread for each core of this process, or as many as PyTorch and Ray are told to use; a fork has its own. Pillow
+    """A thread for each core of this process, or as many threads as PyTorch and Ray may use; a fork has its own. Pillow
     releases the interpreter's lock while it decodes and resizes."""
     threads = os.environ.get("OMP_NUM_THREADS", "")
     return ThreadPoolExecutor(int(threads) if threads.isdecimal() else len(os.sched_getaffinity(0)))
@@ -229,7 +229,7 @@ def _damaged_image(where: str, error: Exception) -> RowError:
 
 
 def _on_background(image: Image.Image) -> Image.Image:
-    """A transparent image on white, gray where it was gray."""
+    """Puts a transparent image on a white background; a gray image stays gray."""
     background = Image.new("RGBA", image.size, BACKGROUND)
     background.alpha_composite(image.convert("RGBA"))
     return background.convert("L" if image.mode in _GRAY_MODES else "RGB")

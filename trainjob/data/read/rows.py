@@ -36,7 +36,7 @@ class RowLocation(str):
         return location
 
     def with_detail(self, detail: str) -> "RowLocation":
-        """The same location, whose words end with `detail` in brackets."""
+        """The same location, with `detail` in brackets at the end of its text."""
         return self._of(f"{self} ({detail})", self.file, self.number)
 
 
@@ -48,7 +48,7 @@ class Rows:
     where: Callable[[int], RowLocation]
     """Returns the location of the row at an index of `table`."""
     size: int = 0
-    """About how many bytes of the part these rows take; 0 where the part does not know."""
+    """The approximate number of the part's bytes that these rows take; 0 if unknown."""
     derived: dict[Any, Any] = field(default_factory=dict[Any, Any], compare=False, repr=False)
     """Values computed from these rows, so that several steps share them."""
 
@@ -93,7 +93,7 @@ class SourcePart(Protocol):
 
 @dataclass(frozen=True)
 class WrappedPart:
-    """A part whose rows are those of another one, changed when they are read. A subclass has `read`."""
+    """A part that changes the rows of another part when they are read. A subclass implements `read`."""
 
     part: SourcePart
 

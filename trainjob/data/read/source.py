@@ -22,7 +22,7 @@ from trainjob.errors import DataError, listed, notify
 from trainjob.storage import concurrently
 
 UNLABELLED = "unlabelled"
-"""The set whose rows train with the labels that a teacher gives them."""
+"""The set whose rows are labeled by a teacher for training."""
 IMAGES_PER_PART = 64
 
 
@@ -80,8 +80,8 @@ def _parts(
 
 
 def sources_of(dataset: Dataset) -> dict[str, Source]:
-    """The sources of `train`, of `validation` where it is not a share of train, and of `test` and `unlabelled` where
-    there are some."""
+    """The sources of `train`, of `validation` unless it is set aside from `train`, and of `test` and `unlabelled` if
+    there are any."""
     sources = {"train": dataset.train}
     validation = dataset.validation
     if validation.fraction is None:
@@ -94,8 +94,8 @@ def sources_of(dataset: Dataset) -> dict[str, Source]:
 
 
 def files_of(source: Source, endpoint: str | None) -> list[File]:
-    """The files that `parts` reads, in its order of URIs and by name, and the images beside a `metadata.csv`; of IDX
-    files only the images' ones."""
+    """The files that `parts` reads, by URI and name, and the images beside a `metadata.csv`. Of IDX files, only those
+    of images."""
     _, listings = _chosen(source, endpoint)
     return [file for listing in listings for file in [*listing.files, *listing.images]]
 
@@ -120,7 +120,7 @@ def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Listing]]:
 
 
 def _of_format(folder: Listing, kind: str) -> Listing:
-    """The folder with the files of the format alone."""
+    """The folder with only the files of this format."""
     names = set(of_format([file.name for file in folder.files], kind))
     files = [file for file in folder.files if file.name in names] or folder.files
     if kind == "images":

@@ -1,4 +1,4 @@
-"""The parts of a spec's sources, as its model takes them."""
+"""The parts of a spec's sources, in the form that the spec's model reads."""
 
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data.read.rows import SourcePart
@@ -16,7 +16,7 @@ def parts_by_set(spec: TrainJobSpec) -> dict[str, list[SourcePart]]:
 
 
 def source_parts(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[SourcePart]:
-    """The parts of a source. Raises DataError where they are not of the kind that the model takes."""
+    """The parts of a source. Raises DataError if the model cannot read them."""
     endpoint = spec.storage.endpoint if spec.storage else None
     if not spec.model.facts.needs_dataset:  # a function takes any rows
         return parts(source, endpoint, labelled)

@@ -78,7 +78,7 @@ def split_of(name: str) -> str | None:
 
 
 def _is_name(folder: str) -> bool:
-    """Whether a folder is called as a split is, and nothing else."""
+    """Whether a folder's name is only the name of a split."""
     return any(folder.lower() in names for names in NAMES.values())
 
 

@@ -36,7 +36,7 @@ class Measure:
     """One number of the scores, in the model's card and its metadata."""
 
     hub_type: str
-    """Its name on the Hugging Face hub."""
+    """The measure's name on the Hugging Face hub."""
     name: str
     value: float
 
@@ -173,7 +173,7 @@ def scores_type(facts: Facts, predictions: "pa.Table") -> type[Scores]:
 
 
 def fitting(types: Sequence[type[Fields]], values: Mapping[str, Any]) -> type[Fields]:
-    """The type most of whose required fields are there; of several, the first one."""
+    """The type with the most required fields present; of several, the first one."""
 
     def found(each: type[Fields]) -> int:
         required = [name for name, field in each.model_fields.items() if field.is_required()]

@@ -27,7 +27,7 @@ class Average(StrictModel):
     precision: float
     """Fraction of the rows with this prediction that are of the class."""
     recall: float
-    """Fraction of the rows of the class that are predicted as such."""
+    """Fraction of the rows of the class that are predicted as this class."""
     f1: float
     """Harmonic mean of precision and recall."""
 
@@ -145,7 +145,7 @@ class ClassificationScores(Scores):
 
     @classmethod
     def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
-        """The mistakes that the model is surest of."""
+        """The wrong predictions with the highest probability."""
         wrong, indices = int(is_wrong(predictions).sum()), confident_mistakes(predictions)
         lines = [
             (line["prediction"], percent(line["probability"]), line["label"])

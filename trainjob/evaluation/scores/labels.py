@@ -24,7 +24,7 @@ MIN_POSITIVES = 5
 
 
 class LabelScores(StrictModel):
-    """How well one label is told. Precision, recall and F1 are 0 where their denominator is 0."""
+    """How well one label is predicted. Precision, recall and F1 are 0 where their denominator is 0."""
 
     name: str
     """Name of the label."""
@@ -33,7 +33,7 @@ class LabelScores(StrictModel):
     predicted: int
     """Rows that get it."""
     threshold: float
-    """A row gets it if its probability is at least this; the validation rows have chosen it by F1."""
+    """A row gets the label if its probability is at least this; chosen on the validation rows by F1."""
     precision: float
     """Fraction of the rows that get it that have it."""
     recall: float
@@ -45,7 +45,7 @@ class LabelScores(StrictModel):
 
 
 class LabelPair(StrictModel):
-    """Two labels that rows have together."""
+    """Two labels that the same rows have."""
 
     first: str
     """Name of the one with fewer rows."""

@@ -42,7 +42,7 @@ class Scatter:
     low: float
     high: float
     points: list[tuple[float, float]]
-    """Label and prediction of rows, as shares of the way from `low` to `high`."""
+    """Label and prediction of rows, scaled from `low` to `high` to 0 to 1."""
 
 
 class NumberScores(EstimatedScores):

@@ -1,4 +1,4 @@
-"""The scores of an embedder: how far up the right text is among all texts of a set."""
+"""The scores of an embedder: the rank of the right text among all texts of a set."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,9 +14,9 @@ from trainjob.evaluation.scores.estimated import EstimatedScores
 from trainjob.formatting import count
 
 IS_CLOSER = "is_closer"
-"""The column of predictions of triplets that says whether the right text is closer than the negative."""
+"""The column of predictions of triplets: whether the right text is closer than the negative."""
 CLASS = "class"
-"""The column of predictions of texts with classes that names the class; null for one without training rows."""
+"""The column of predictions with the name of each text's class; null for a class without training rows."""
 
 
 class RetrievalScores(EstimatedScores):
@@ -66,7 +66,7 @@ class RetrievalScores(EstimatedScores):
 
     @classmethod
     def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
-        """The pairs with the highest ranks, but the first."""
+        """The pairs with the highest ranks, without those of rank 1."""
         ranks = predictions["prediction"].to_numpy()
         indices = np.argsort(-ranks, kind="stable")[: min(MAX_WORST_ROWS, int(np.sum(ranks > 1)))]
         lines = [(f"rank {count(int(ranks[index]))}", "", "rank 1") for index in indices]
@@ -128,7 +128,7 @@ class SameClassScores(RetrievalScores):
 
     @classmethod
     def worst(cls, predictions: pa.Table, set_name: str) -> Worst:
-        """The rows with the highest ranks, but the first."""
+        """The rows with the highest ranks, without those of rank 1."""
         ranks = predictions["prediction"].to_numpy()
         wrong = int(np.sum(ranks > 1))
         indices = np.argsort(-ranks, kind="stable")[: min(MAX_WORST_ROWS, wrong)]

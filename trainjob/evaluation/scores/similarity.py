@@ -1,4 +1,4 @@
-"""The scores of an embedder that learns from pairs with scores: how well the cosines agree with these."""
+"""The scores of an embedder that learns from pairs with scores: how well the cosines agree with those scores."""
 
 from collections.abc import Sequence
 from typing import ClassVar
