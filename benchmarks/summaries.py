@@ -20,7 +20,7 @@ import pyarrow.csv
 import torch
 
 from trainjob.data import Examples, Preprocessor
-from trainjob.data.batches.examples import cut
+from trainjob.data.batches.examples import batches_by_length
 from trainjob.data.batches.loaders import collate
 from trainjob.data.read.rows import row_number
 from trainjob.evaluation import LanguageScores
@@ -90,7 +90,7 @@ def network_perplexity(model: CausalLMModule, preprocessor: Preprocessor, file: 
     """Perplexity of the sentences in `file`, and their number of tokens."""
     rows = pyarrow.csv.read_csv(file, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
     packed = Examples.from_table(pa.table({"values": preprocessor.input.transform(rows, row_number)}))
-    batches = (collate(preprocessor, packed.take(rows)) for rows in cut(packed.lengths, SCORED_ROWS))
+    batches = (collate(preprocessor, packed.take(rows)) for rows in batches_by_length(packed.lengths, SCORED_ROWS))
     tally = tally_batches(model, NextTokenObjective(), batches, next(model.parameters()).device, torch.float32)
     scores = tally.scores()
     assert isinstance(scores, LanguageScores)

@@ -12,7 +12,7 @@ from trainjob.api import Source, TrainJobSpec
 from trainjob.api.data_profile import MANY_DROPPED
 from trainjob.data import Fitted, Preprocessor
 from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.examples import Examples, cut
+from trainjob.data.batches.examples import Examples, batches_by_length
 from trainjob.data.batches.loaders import collate
 from trainjob.data.batches.prepare import prepared
 from trainjob.data.first_pass.fitting import usable_rows
@@ -69,7 +69,8 @@ def evaluate(
         for count, each in _examples(run, spec, preprocessor, data, bad, drops, unknown):
             labels.append(each.labels)
             rows.append(count)
-            for indices in cut(each.lengths, PACKED_BATCH_ROWS if preprocessor.input.packs else BATCH_ROWS):
+            size = PACKED_BATCH_ROWS if preprocessor.input.packs else BATCH_ROWS
+            for indices in batches_by_length(each.lengths, size):
                 yield collate(preprocessor, each.take(indices))
 
     tally = tally_batches(module.to(device), objective, batches(), device, _dtype(run, device))

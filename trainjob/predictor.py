@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from trainjob.data import Preprocessor
-from trainjob.data.batches.examples import Examples, cut
+from trainjob.data.batches.examples import Examples, batches_by_length
 from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION
 from trainjob.data.read.rows import row_number
 from trainjob.errors import UserError
@@ -128,7 +128,7 @@ class Predictor:
         if unknown is not None:
             unknown.update(unknown_categories(self.preprocessor.input, table, where))
         examples = Examples.from_table(pa.table({"values": values}))
-        batches, outputs = cut(examples.lengths, batch_size), list[torch.Tensor]()
+        batches, outputs = batches_by_length(examples.lengths, batch_size), list[torch.Tensor]()
         for batch in batches:
             inputs = self.preprocessor.input.batch(examples.take(batch))
             tensors = {name: torch.from_numpy(array).to(self.device) for name, array in inputs.items()}

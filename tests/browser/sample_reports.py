@@ -27,7 +27,7 @@ from trainjob.data.read.pictures import pictures
 from trainjob.data.read.thumbnails import thumbnail
 from trainjob.evaluation import language_scores
 from trainjob.evaluation.paired import Estimate, estimate_scores, lead
-from trainjob.evaluation.predictions import table
+from trainjob.evaluation.predictions import prediction_table
 from trainjob.report.compare import compare, render_comparison
 from trainjob.report.render import render
 from trainjob.runs.comparison import Baseline, Cascade, CascadePoint, Comparison, write_comparison
@@ -279,5 +279,5 @@ def _compared(folder: Path, number: int) -> Folder:
     finish(run, ["ham", "spam"])
     labels = np.arange(200) % 2
     predicted = np.where(np.arange(200) < 150 + 10 * number, labels, 1 - labels)
-    write_predictions(run, "model", table(np.arange(200), predicted, ["ham", "spam"], None, labels))
+    write_predictions(run, "model", prediction_table(np.arange(200), predicted, ["ham", "spam"], None, labels))
     return run

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.cli.output import say
-from trainjob.cli.predicted_tables import input_parts, predicted, read, shown, write
+from trainjob.cli.predicted_tables import input_parts, predicted, printable_columns, read, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +49,6 @@ def _continued(generator: "TextGenerator", data: str, output: Path, sampling: di
 
     def predict(rows: Rows) -> pa.Table:
         texts = generator.generate(layout.prompts(rows.table, rows.where), where=rows.where, **sampling)
-        return pa.table(shown(rows) | {"continuation": texts})
+        return pa.table(printable_columns(rows) | {"continuation": texts})
 
     return predicted(batches(), predict, lambda rows: layout.prompts(rows.table, rows.where), bad)

@@ -180,8 +180,8 @@ def _training(job: "ClusterJob") -> Iterator[tuple[str, str]]:
             else:
                 yield label, f"step {found.step:,}{value}: {found.uri}"
     if training.failure is not None and training.failure.message not in (job.status.message or ""):
-        who = "the driver" if training.failure.rank is None else f"worker {training.failure.rank}"
-        yield "Failure", f"{who}: {training.failure.exception}: {training.failure.message}"
+        process = "the driver" if training.failure.rank is None else f"worker {training.failure.rank}"
+        yield "Failure", f"{process}: {training.failure.exception}: {training.failure.message}"
 
 
 def _fact(label: str, text: str, width: int) -> list[str]:

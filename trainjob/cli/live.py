@@ -64,7 +64,7 @@ class LiveProgress:
 
     def _print_epoch(self, status: TrainingStatus) -> None:
         ranked = status.best_checkpoint.metric if status.best_checkpoint else None
-        columns = fitting(list(beside_epoch(status.metrics))[:MAX_METRICS], ranked, self._console.width)
+        columns = metrics_that_fit(list(beside_epoch(status.metrics))[:MAX_METRICS], ranked, self._console.width)
         if columns != self._columns:
             self._columns = columns
             for line in header(columns):
@@ -116,7 +116,7 @@ def epoch_line(status: TrainingStatus, columns: list[str]) -> str:
     return f"{epochs_done(status):>7}{cells}" + ("  ★ best so far" if status.is_best else "")
 
 
-def fitting(names: list[str], ranked: str | None, width: int) -> list[str]:
+def metrics_that_fit(names: list[str], ranked: str | None, width: int) -> list[str]:
     """The first metrics that fit into `width`; always includes the one that ranks checkpoints."""
     columns = list(names)
     while len(columns) > 1 and 7 + sum(_width(name) + GAP for name in columns) + len("  ★ best so far") > width:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.cli.output import console, say
-from trainjob.cli.predicted_tables import flat, input_parts, predicted, read, shown, write
+from trainjob.cli.predicted_tables import flat, input_parts, predicted, printable_columns, read, write
 from trainjob.errors import UserError, notify
 from trainjob.formatting import cut
 
@@ -115,7 +115,7 @@ def _predicted(
 
     def predict(rows: Rows) -> pa.Table:
         answers = flat(predictor.answers(rows.table, where=rows.where, unknown=unknown))
-        columns = shown(rows)
+        columns = printable_columns(rows)
         if not has_labels:
             del columns["label"]
         if cascade is not None:

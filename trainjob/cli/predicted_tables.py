@@ -103,7 +103,7 @@ def predicted(
         raise bad_rows_error({"": bad}, {}, advice="Correct these rows.")
 
 
-def shown(rows: "Rows") -> "dict[str, Any]":
+def printable_columns(rows: "Rows") -> "dict[str, Any]":
     """The columns that fit into a table: no lists or objects, and of an image where it comes from."""
     import pyarrow as pa
 

@@ -31,7 +31,7 @@ def top(context: Context = None, namespace: Namespace = None, all_namespaces: Al
     if not screen.is_terminal or screen.is_dumb_terminal:
         jobs = _unfinished(client.jobs(within))
         if jobs:
-            print("\n".join(table(jobs, all_namespaces, datetime.now(UTC), screen.width)))
+            print("\n".join(job_lines(jobs, all_namespaces, datetime.now(UTC), screen.width)))
         else:
             say(nothing, error=True)
         return
@@ -42,7 +42,7 @@ def top(context: Context = None, namespace: Namespace = None, all_namespaces: Al
 
     def render() -> Text:
         jobs = _unfinished(found.values())
-        lines = table(jobs, all_namespaces, datetime.now(UTC), screen.width) if jobs else [nothing]
+        lines = job_lines(jobs, all_namespaces, datetime.now(UTC), screen.width) if jobs else [nothing]
         return Text("\n".join(lines), no_wrap=True)
 
     with Live(console=screen, get_renderable=render, refresh_per_second=1):
@@ -55,7 +55,7 @@ def _unfinished(jobs: "Iterable[ClusterJob]") -> "list[ClusterJob]":
     return sorted((job for job in jobs if not job.has_ended), key=lambda job: (job.namespace, job.name))
 
 
-def table(jobs: "Iterable[ClusterJob]", has_namespaces: bool, now: datetime, width: int) -> list[str]:
+def job_lines(jobs: "Iterable[ClusterJob]", has_namespaces: bool, now: datetime, width: int) -> list[str]:
     """Headings and a line for each job. If they do not fit into `width`, some columns are left out."""
     rows = [dict(zip(_COLUMNS, _COLUMNS, strict=True)), *(_cells(job, now) for job in jobs)]
     columns = [name for name in _COLUMNS if has_namespaces or name != "NAMESPACE"]

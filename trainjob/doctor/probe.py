@@ -94,16 +94,16 @@ def _wait(
     running: ShortLivedPod, seconds: int, on_wait: Callable[[str], None]
 ) -> tuple[KubernetesObject | None, tuple[str, str] | None]:
     """The pod when it has ended, cannot start or the time is over, and why it has not started."""
-    end, said = time.monotonic() + seconds, ""
+    end, reported = time.monotonic() + seconds, ""
     while True:
         pod = running.find()
         reason = _waiting(running, pod) if pod is not None else None
         is_final = reason is not None and reason[0] in FINAL_REASONS
         if is_final or _ended(pod) is not None or time.monotonic() >= end:
             return pod, reason
-        if (now := _standing(pod, reason)) != said:
+        if (now := _standing(pod, reason)) != reported:
             on_wait(now)
-            said = now
+            reported = now
         time.sleep(_PAUSE_SECONDS)
 
 
@@ -144,14 +144,14 @@ def outcome(
     remedy = "check the URI, spec.storage.endpoint and the keys in the Secret spec.storage.secretName"
     code = ended["exitCode"] if ended is not None else None
     lines = ((ended or {}).get("message") or (ended or {}).get("reason") or "").strip().splitlines()
-    said = lines[-1] if lines else "no answer when the time was over"
+    answer = lines[-1] if lines else "no answer when the time was over"
     if code not in (None, 0, STORAGE_FAILED):
         yield wrong(
-            "image", f"{image} cannot run a job: {said} (exit code {code})", "build the image with trainjob in it"
+            "image", f"{image} cannot run a job: {answer} (exit code {code})", "build the image with trainjob in it"
         )
         return
     yield ok("image", f"a pod runs with {image}")
     if where and code != 0:
-        yield wrong("storage", said if where in said else f"{where}: {said}", remedy)
+        yield wrong("storage", answer if where in answer else f"{where}: {answer}", remedy)
     elif where:
         yield ok("storage", f"{where}: a pod has written, read and deleted a file")

@@ -20,14 +20,14 @@ def note_slow_precision(spec: TrainJobSpec) -> None:
     if spec.workers.gpus:
         return
     if precision == "fp16":
-        who = "CPUs"
+        processor = "CPUs"
     elif precision == "bf16" and not on_cluster() and _cpu_emulates_bfloat16():
-        who = "this machine's CPU"
+        processor = "this machine's CPU"
     else:
         return
     notify(
-        f"spec.training.precision is {precision}, which {who} can only emulate, many times slower than float32: use "
-        "auto, or set spec.workers.gpus to 1"
+        f"spec.training.precision is {precision}, which {processor} can only emulate, many times slower than float32: "
+        "use auto, or set spec.workers.gpus to 1"
     )
 
 

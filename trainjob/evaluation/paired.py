@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from trainjob.evaluation.confusion import Confusion
 from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates, with_intervals
-from trainjob.evaluation.predictions import table
+from trainjob.evaluation.predictions import prediction_table
 
 BLOCK = 2**20
 """The approximate number of counts, or of classes, in the samples that are drawn at a time."""
@@ -68,7 +68,7 @@ class ClassJudge:
     def table(
         self, rows: np.ndarray, predicted: np.ndarray, probabilities: np.ndarray | None, tokens: np.ndarray | None
     ) -> pa.Table:
-        return table(rows, predicted, self.classes, probabilities, tokens=tokens)
+        return prediction_table(rows, predicted, self.classes, probabilities, tokens=tokens)
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> ClassEstimates:
         return estimate_scores(labels, predicted, len(self.classes))

@@ -9,7 +9,7 @@ MAX_PROBABILITIES = 20
 """With more classes, each row keeps the probabilities of this many, the highest."""
 
 
-def table(
+def prediction_table(
     rows: np.ndarray,
     predicted: np.ndarray,
     classes: list[str],

@@ -16,7 +16,7 @@ def look_alike_notes(noun: str, rows: dict[str, int]) -> list[str]:
     if not groups:
         return []
     more = f" and {len(groups) - _SHOWN:,} more such groups" if len(groups) > _SHOWN else ""
-    pairs = "; ".join(shown(names, rows, " beside ") for names in groups[:_SHOWN])
+    pairs = "; ".join(names_with_rows(names, rows, " beside ") for names in groups[:_SHOWN])
     return [f"{noun} that differ in case, blanks or invisible characters alone are different {noun}: {pairs}{more}"]
 
 
@@ -38,7 +38,7 @@ def _is_hidden(sign: str) -> bool:
     return sign.isspace() or unicodedata.category(sign) in ("Cc", "Cf")
 
 
-def shown(names: list[str], rows: dict[str, int], between: str = ", ") -> str:
+def names_with_rows(names: list[str], rows: dict[str, int], between: str = ", ") -> str:
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return between.join(f"{_quoted(name)} ({_count(rows[name])})" for name in names[:_SHOWN]) + more
 

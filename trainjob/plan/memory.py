@@ -68,7 +68,7 @@ class Traced:
     @property
     def rows_per_worker(self) -> int:
         """Rows of a batch for each worker."""
-        return Shard(0, self.spec.workers.count, self.spec.training.batch_size, 0).own_rows
+        return Shard(0, self.spec.workers.count, self.spec.training.batch_size, 0).rows_per_rank
 
     def memory(self, rows: int) -> Memory:
         """The memory of a worker with this many rows of each batch. Raises UserError if the model cannot be built,

@@ -50,15 +50,15 @@ def better_baseline(comparison: Comparison) -> BetterBaseline | None:
     name = min(found, key=lambda name: found[name].main.value)
     by, rows = _reversed(found[name].main).in_words(), f"{count(comparison.rows)} {comparison.set_name} rows"
     if clear:
-        said = f"Prefer {name} to this model: its {comparison.model.main_name} is better by {by} on {rows}."
+        sentence = f"Prefer {name} to this model: its {comparison.model.main_name} is better by {by} on {rows}."
     else:
-        said = (
+        sentence = (
             f"{name} scored better than this model: its {comparison.model.main_name} is better by {by} on {rows}. The "
             f"interval includes 0, so it may be chance."
         )
     is_kept = any(each.variant for each in comparison.baselines if each.name == name)
     use = f" `trainjob predict RUN DATA --variant {name}` uses it; `evaluate` and `serve` take the same option."
-    return BetterBaseline(name, bool(clear), said + (use if is_kept else ""))
+    return BetterBaseline(name, bool(clear), sentence + (use if is_kept else ""))
 
 
 PER_ROWS = 1000

@@ -53,14 +53,14 @@ def importance_view(comparison: Comparison) -> ImportanceView | None:
 
 def _picture(title: str, columns: list[ColumnImportance], model: ScoreEstimates) -> Drawing:
     """Bars with intervals, the most important column first."""
-    places, drops = range(len(columns)), [each.drop for each in columns]
+    positions, drops = range(len(columns)), [each.drop for each in columns]
     with rc_context(STYLE):
         figure = Figure(figsize=(10, 0.9 + 0.28 * len(columns)), facecolor="none", layout="constrained")
         axes = figure.add_subplot(facecolor="none")
-        axes.barh(places, [drop.value for drop in drops], color=SERIES[0], height=0.6)
-        axes.hlines(places, [drop.low for drop in drops], [drop.high for drop in drops], color=INK, linewidth=1.2)
+        axes.barh(positions, [drop.value for drop in drops], color=SERIES[0], height=0.6)
+        axes.hlines(positions, [drop.low for drop in drops], [drop.high for drop in drops], color=INK, linewidth=1.2)
         axes.axvline(0, color=GRID, linewidth=0.8)
-        axes.set_yticks(places, [shortened(each.column) for each in columns])
+        axes.set_yticks(positions, [shortened(each.column) for each in columns])
         axes.xaxis.set_major_formatter(tick)
         axes.set_xlabel(f"{model.main_name}, worse by", color=INK)
         axes.invert_yaxis()

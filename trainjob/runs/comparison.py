@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
 from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates
-from trainjob.evaluation.scores.base import fitting, scores_types
+from trainjob.evaluation.scores.base import best_matching_type, scores_types
 from trainjob.kinds.facts import Facts
 from trainjob.runs.files import BASELINES
 from trainjob.schema.base import StrictModel
@@ -111,7 +111,7 @@ def read_comparison(run: Folder, facts: Facts) -> Comparison | None:
     content = run.read(BASELINES)
     leads = dict(each.compared_types() for each in scores_types(facts))
     model = _PARTS.validate_json(content).get("model")
-    estimates = fitting(list(leads), model if isinstance(model, dict) else {})
+    estimates = best_matching_type(list(leads), model if isinstance(model, dict) else {})
     return Comparison[estimates, leads[estimates]].model_validate_json(content)
 
 

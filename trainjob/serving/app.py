@@ -27,7 +27,7 @@ from trainjob.serving.config import ANSWER_SECONDS, BATCH_ROWS
 from trainjob.serving.limits import RETRY_SECONDS, Limits
 from trainjob.serving.metrics import Counted, Metrics
 from trainjob.serving.page import HEADERS, page
-from trainjob.serving.refusals import listed, of_path, of_request, of_row
+from trainjob.serving.refusals import of_path, of_request, of_row, one_per_line
 from trainjob.serving.requests import Refusal, Row, as_table, most_rows, predictions_type
 
 CPU_ROWS = 8
@@ -158,7 +158,7 @@ async def _answers(batches: Batches[Row, Reply], asked: Question) -> list[Reply]
         else:
             answers.append(answer)
     if problems:
-        raise HTTPException(422, listed(problems))
+        raise HTTPException(422, one_per_line(problems))
     return answers
 
 

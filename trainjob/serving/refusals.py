@@ -25,7 +25,7 @@ _TYPES: dict[Any, str] = {
 }
 
 
-def listed(problems: Iterable[str]) -> str:
+def one_per_line(problems: Iterable[str]) -> str:
     """The first problems, one a line."""
     lines = list(problems)
     more = len(lines) - MAX_PROBLEMS
@@ -36,7 +36,7 @@ def of_request(error: RequestValidationError, fields: Sequence[str], example: Ma
     """The errors of a request, which should have these fields, without its content, which may be large; with an example
     of a request where its structure is wrong."""
     problems = error.errors()
-    found = listed(f"{_place(each)}: {_problem(each, fields)}" for each in problems)
+    found = one_per_line(f"{_path(each)}: {_problem(each, fields)}" for each in problems)
     if not any(map(_is_of_structure, problems)):
         return found
     shown = json.dumps(example, ensure_ascii=False)
@@ -71,7 +71,7 @@ def _is_of_structure(problem: Mapping[str, Any]) -> bool:
     return problem["type"] in _OF_STRUCTURE
 
 
-def _place(problem: Mapping[str, Any]) -> str:
+def _path(problem: Mapping[str, Any]) -> str:
     """The path of an error in the request, such as rows[3].title; if the request is not JSON, the position in it."""
     path: Sequence[str | int] = problem["loc"][1:] if problem["type"] != "json_invalid" else ()
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)

@@ -52,13 +52,13 @@ def load_rank_data(job: WorkerJob, shard: Shard) -> RankData:
     """Waits for the training rows. Every rank must call this."""
     preprocessor = job.fitted.preprocessor
     examples_of = _in_memory_sets(job)
-    scored = shard.scored(job.spec.workers.count)
+    to_score = shard.for_scoring(job.spec.workers.count)
 
     def batches_to_score(name: str) -> Iterator[Batch]:
         if name not in job.streamed:
-            return scoring_batches(memory_windows(examples_of(name), scored.window), preprocessor, scored)
+            return scoring_batches(memory_windows(examples_of(name), to_score.window), preprocessor, to_score)
         # Ray Data has divided the rows among the ranks already
-        whole = replace(scored, rank=0, world_size=1, batch_size=scored.own_rows)
+        whole = replace(to_score, rank=0, world_size=1, batch_size=to_score.rows_per_rank)
         return scoring_batches(read_windows(_dataset_shard(name), whole.window), preprocessor, whole)
 
     training: TrainingBatches

@@ -10,7 +10,7 @@ from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.baselines.rows import sample
 from trainjob.data import fit
-from trainjob.evaluation.predictions import table
+from trainjob.evaluation.predictions import prediction_table
 from trainjob.runs.folder import begin_attempt
 from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
@@ -42,6 +42,8 @@ def write_run(folder: Path, kind: str, data: Path, has_test: bool = True, **spec
     guess = chance.integers(0, len(fitted.preprocessor.target.classes), len(held.labels))
     predicted = np.where(chance.random(len(guess)) < 0.7, held.labels, guess)
     sure = chance.random(len(guess))
-    write_predictions(run, "model", table(held.rows, predicted, fitted.preprocessor.target.classes, sure, held.labels))
+    write_predictions(
+        run, "model", prediction_table(held.rows, predicted, fitted.preprocessor.target.classes, sure, held.labels)
+    )
     finish(run)
     return job, run

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from trainjob.api.training_status import CheckpointStatus, TrainingPhase, TrainingStatus
-from trainjob.cli.live import epoch_line, fitting, frame, header
+from trainjob.cli.live import epoch_line, frame, header, metrics_that_fit
 from trainjob.cli.progress import display
 
 METRICS = {"train_loss": 0.5, "validation_loss": 0.25, "validation_accuracy": 0.9, "validation_f1": 0.875}
@@ -229,6 +229,6 @@ def test_the_table_of_epochs() -> None:
 
 
 def test_a_narrow_terminal_keeps_the_metric_that_ranks() -> None:
-    assert fitting(list(METRICS), "validation_f1", 200) == list(METRICS)
-    assert fitting(list(METRICS), "validation_f1", 50) == ["train_loss", "validation_f1"]
-    assert fitting(list(METRICS), "validation_f1", 10) == ["validation_f1"]
+    assert metrics_that_fit(list(METRICS), "validation_f1", 200) == list(METRICS)
+    assert metrics_that_fit(list(METRICS), "validation_f1", 50) == ["train_loss", "validation_f1"]
+    assert metrics_that_fit(list(METRICS), "validation_f1", 10) == ["validation_f1"]

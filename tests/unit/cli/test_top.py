@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainjob.cli.top import table
+from trainjob.cli.top import job_lines
 from trainjob.cluster import ClusterJob
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -29,7 +29,7 @@ def job(name: str, status: dict[str, Any], gpus: int = 1) -> ClusterJob:
 
 
 def cells(found: ClusterJob) -> dict[str, str]:
-    headings, row = table([found], False, NOW, 1000)
+    headings, row = job_lines([found], False, NOW, 1000)
     starts = [headings.index(name) for name in headings.split()]
     ends = [*starts[1:], None]
     return {name: row[start:end].strip() for name, start, end in zip(headings.split(), starts, ends, strict=True)}
@@ -69,7 +69,7 @@ def test_a_retry_keeps_its_progress_but_has_no_rate():
 
 def test_columns_are_left_out_where_there_is_no_room():
     jobs = job("a-rather-long-name-of-a-job", RUNNING), job("digits", WAITING)
-    narrow, wide = table(jobs, False, NOW, 80), table(jobs, True, NOW, 200)
+    narrow, wide = job_lines(jobs, False, NOW, 80), job_lines(jobs, True, NOW, 200)
     assert [line for line in narrow if len(line) > 80] == []
     assert narrow[0].split() == ["NAME", "STATE", "PERCENT", "ETA", "STEP", "RATE"]
     assert narrow[1].startswith("a-rather-long-nam…   Training")

@@ -29,8 +29,7 @@ from trainjob.data import Examples, Fitted, fit, prepare_examples
 from trainjob.data.batches.loaders import collate
 from trainjob.errors import Notice, UserError
 from trainjob.evaluation import Confusion, classification_scores
-from trainjob.evaluation.predictions import ranked_table, with_names
-from trainjob.evaluation.predictions import table as prediction_table
+from trainjob.evaluation.predictions import prediction_table, ranked_table, with_names
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.models import build
 from trainjob.predictor import Predictor

@@ -11,7 +11,7 @@ from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, write
 from trainjob.cli.app import app
 from trainjob.errors import UserError
 from trainjob.evaluation import Confusion, classification_scores
-from trainjob.evaluation.predictions import table
+from trainjob.evaluation.predictions import prediction_table
 from trainjob.evaluation.scores.numbers import number_scores
 from trainjob.formatting import MISSING
 from trainjob.report.compare import compare, differences, remarks, render_comparison, score_table
@@ -44,7 +44,7 @@ def run_of(
     np.add.at(confusion, (LABELS, predicted), 1)
     found = classification_scores(Confusion.of_matrix(confusion), 20.0, CLASSES).model_dump(mode="json", by_alias=True)
     run.write("evaluation.json", json.dumps({"validation": found, "test": None}).encode())
-    write_predictions(run, "model", table(np.arange(200), predicted, CLASSES, None, LABELS))
+    write_predictions(run, "model", prediction_table(np.arange(200), predicted, CLASSES, None, LABELS))
     run.write("fitted/split.json", json.dumps({"contents": {"train": digest}, "split": {"seed": seed}}).encode())
     return run
 
@@ -104,7 +104,7 @@ def test_runs_that_have_not_recorded_their_rows_are_compared_by_their_seed(
 def test_why_there_is_no_lead(tmp_path: Path) -> None:
     first = run_of(tmp_path, "first", 150)
     relabelled, other_file = (run_of(tmp_path, name, 190) for name in ("relabelled", "other-file"))
-    swapped = table(np.arange(200), LABELS, CLASSES, None, LABELS[::-1])
+    swapped = prediction_table(np.arange(200), LABELS, CLASSES, None, LABELS[::-1])
     write_predictions(relabelled, "model", swapped)
     other_file.write("trainjob.yaml", other_file.read("trainjob.yaml").replace(b"/data/mail.csv", b"/data/else.csv"))
     numbers = run_of(tmp_path, "numbers", 190, ("textClassifier", "textRegressor"))

@@ -10,7 +10,7 @@ import pytest
 from report_runs import TEXT_JOB, Page, finish, predict, write_run
 from trainjob.errors import UserError
 from trainjob.evaluation.mistakes import MAX_WORST_ROWS
-from trainjob.evaluation.predictions import table
+from trainjob.evaluation.predictions import prediction_table
 from trainjob.report.mistakes import common_folder
 from trainjob.report.render import render
 from trainjob.runs.predictions import write_predictions
@@ -64,7 +64,9 @@ def test_of_many_mistakes_the_surest_are_shown(run: Folder) -> None:
 
 
 def test_predictions_of_earlier_versions_do_without_sources(run: Folder) -> None:
-    kept = table(np.arange(3), np.array([0, 1, 1]), ["ham", "spam"], np.array([0.9, 0.8, 0.7]), np.array([0, 0, 1]))
+    kept = prediction_table(
+        np.arange(3), np.array([0, 1, 1]), ["ham", "spam"], np.array([0.9, 0.8, 0.7]), np.array([0, 0, 1])
+    )
     write_predictions(run, "model", kept)
     page = Page(render(run))
     assert page.items == ["Predicted spam (80.0%), labeled ham predictions/model.parquet, row 1"]

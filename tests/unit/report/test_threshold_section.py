@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import accuracy_score, average_precision_score, f1_score, precision_score, recall_score
 
 from report_runs import TEXT_JOB, Page, finish, predict, write_run
-from trainjob.evaluation.predictions import table
+from trainjob.evaluation.predictions import prediction_table
 from trainjob.report.render import render
 from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
@@ -131,7 +131,9 @@ def test_sets_of_one_class(tmp_path: Path, label: int) -> None:
 
 def test_other_runs_have_no_threshold(tmp_path: Path) -> None:
     old = finished(tmp_path / "old")
-    write_predictions(old, "model", table(np.arange(2), np.array([0, 1]), CLASSES, np.ones(2), np.array([0, 1])))
+    write_predictions(
+        old, "model", prediction_table(np.arange(2), np.array([0, 1]), CLASSES, np.ones(2), np.array([0, 1]))
+    )
     assert "threshold" not in Page(render(old)).headings
     three = write_run(tmp_path / "three", TEXT_JOB, [])
     finish(three, ["a", "b", "c"], np.eye(3, dtype=np.int64))

@@ -10,13 +10,13 @@ import torch
 from preprocessors import image_classifier
 from trainjob.data import Examples
 from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.examples import cut
+from trainjob.data.batches.examples import batches_by_length
 from trainjob.data.batches.loaders import (
     BucketSampler,
     Shard,
     memory_windows,
     scoring_batches,
-    shuffled_cut,
+    shuffled_batches,
 )
 from trainjob.data.prefetch import AHEAD, prefetched
 from trainjob.kinds.inputs.image import ImageInput
@@ -33,7 +33,7 @@ def _epoch(sampler: BucketSampler, epoch: int) -> list[np.ndarray]:
 
 def test_a_cut_holds_every_row_once_and_rows_of_like_length_together():
     lengths = _lengths(1000)
-    batches = cut(lengths, 32)
+    batches = batches_by_length(lengths, 32)
     assert sorted(np.concatenate(batches)) == list(range(1000))
     padded = sum(len(batch) * lengths[batch].max() for batch in batches)
     assert padded < 1.1 * lengths.sum()
@@ -42,7 +42,7 @@ def test_a_cut_holds_every_row_once_and_rows_of_like_length_together():
 
 def test_cuts_are_shuffled_by_their_seed_alone():
     lengths = _lengths(500)
-    first, again, other = (shuffled_cut(lengths, 32, [7, seed]) for seed in (1, 1, 2))
+    first, again, other = (shuffled_batches(lengths, 32, [7, seed]) for seed in (1, 1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
 
@@ -87,7 +87,7 @@ def test_each_epoch_has_an_order_of_its_own():
 def test_fewer_ranks_compute_a_batch_in_parts_that_are_no_larger(batch_size: int, count: int, ranks: int):
     shards = [Shard(rank, ranks, batch_size, seed=3) for rank in range(ranks)]
     parts = shards[0].micro_batches(count)
-    assert shards[0].scored(count).own_rows == batch_size // count
+    assert shards[0].for_scoring(count).rows_per_rank == batch_size // count
     seen: list[int] = []
     for shard in shards:
         own = torch.arange(batch_size)[shard.rank :: ranks]

@@ -91,7 +91,7 @@ def _joined(arrays: list[np.ndarray], dtype: DTypeLike) -> np.ndarray:
     return np.concatenate([np.empty(0, dtype), *arrays])
 
 
-def cut(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
+def batches_by_length(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
     """Indices of `lengths` [n] in batches of similar length; the last one, with the longest rows, may be smaller."""
     order = np.argsort(lengths, kind="stable")
     return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainjob.data import Preprocessor
 from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.examples import Examples, cut
+from trainjob.data.batches.examples import Examples, batches_by_length
 from trainjob.data.batches.groups import in_groups, longest_of_groups
 from trainjob.data.batches.prepare import user_errors
 from trainjob.data.prefetch import prefetched
@@ -53,21 +53,21 @@ class Shard:
     seed: int
 
     @property
-    def own_rows(self) -> int:
+    def rows_per_rank(self) -> int:
         """The most rows of a batch that one rank gets."""
         return ceil(self.batch_size / self.world_size)
 
     @property
     def window(self) -> int:
         """Rows of one rank that are sorted by length together: whole batches."""
-        return self.own_rows * max(1, WINDOW_ROWS // self.own_rows)
+        return self.rows_per_rank * max(1, WINDOW_ROWS // self.rows_per_rank)
 
     def micro_batches(self, ranks: int) -> int:
         """The number of micro-batches into which a rank divides its rows of a batch, so that none has more rows than
         with `ranks` ranks."""
-        return ceil(self.own_rows / ceil(self.batch_size / ranks))
+        return ceil(self.rows_per_rank / ceil(self.batch_size / ranks))
 
-    def scored(self, ranks: int) -> "Shard":
+    def for_scoring(self, ranks: int) -> "Shard":
         """The shard of a set to score: batches have no more rows for a rank than training batches with `ranks`
         ranks."""
         return replace(self, batch_size=ceil(self.batch_size / ranks) * self.world_size)
@@ -77,8 +77,8 @@ class Shard:
         return ceil(total / self.batch_size)
 
 
-def shuffled_cut(lengths: np.ndarray, batch_size: int, seed: list[int]) -> list[np.ndarray]:
-    batches = cut(lengths, batch_size)
+def shuffled_batches(lengths: np.ndarray, batch_size: int, seed: list[int]) -> list[np.ndarray]:
+    batches = batches_by_length(lengths, batch_size)
     np.random.default_rng(seed).shuffle(batches)
     return batches
 
@@ -117,7 +117,7 @@ class StreamedBatches:
             local_shuffle_seed=int(np.random.default_rng([self.shard.seed, epoch, self.shard.rank]).integers(2**31)),
         )
         for number, window in enumerate(windows):
-            for indices in shuffled_cut(window.lengths, self.shard.own_rows, [self.shard.seed, epoch, number]):
+            for indices in shuffled_batches(window.lengths, self.shard.rows_per_rank, [self.shard.seed, epoch, number]):
                 yield collate(self.preprocessor, window.take(indices))
 
 
@@ -188,7 +188,7 @@ class BucketSampler(Sampler[np.ndarray]):
         whole = len(order) - len(order) % together
         for number, start in enumerate(range(0, whole, window_rows)):
             window = slice(start, min(start + window_rows, whole))
-            for indices in shuffled_cut(lengths[window], together, [shard.seed, self.epoch, number]):
+            for indices in shuffled_batches(lengths[window], together, [shard.seed, self.epoch, number]):
                 yield order[window][indices[shard.rank :: shard.world_size]]
         if whole < len(order):
             yield order[whole:][shard.rank :: shard.world_size]
@@ -242,7 +242,7 @@ def scoring_batches(windows: Iterable[Examples], preprocessor: Preprocessor, sha
     """This rank's batches of a set that every rank has completely: each row is in exactly one batch of one rank."""
     number = first_row = 0
     for window in windows:
-        for indices in cut(window.lengths, shard.own_rows):
+        for indices in batches_by_length(window.lengths, shard.rows_per_rank):
             if number % shard.world_size == shard.rank:
                 rows = first_row + indices if window.rows is None else window.rows[indices]
                 yield replace(collate(preprocessor, window.take(indices)), rows=rows)

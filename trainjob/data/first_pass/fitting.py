@@ -12,7 +12,7 @@ import numpy as np
 
 from trainjob.api import TrainJobSpec
 from trainjob.api.data_profile import DataProfile
-from trainjob.data.first_pass.profile import Keys, joined, set_profile
+from trainjob.data.first_pass.profile import Keys, joined_keys, set_profile
 from trainjob.data.first_pass.split import Split, hashes
 from trainjob.data.first_pass.survey import FittedOn, digest_of
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor, saved_json
@@ -269,7 +269,7 @@ def _keys_of_set(
         unknown.update(cells)
     if not sum(len(each.hashes) for each in keys):
         raise TooFewRows(f"{parts[0].uri} has no rows{' that can be used' if bad.count else ''}")
-    return joined(keys), unknown
+    return joined_keys(keys), unknown
 
 
 def _keys(parts: list[SourcePart], fitted: Fitted, seed: int) -> tuple[Keys, BadRows, Counter[str]]:
@@ -278,7 +278,7 @@ def _keys(parts: list[SourcePart], fitted: Fitted, seed: int) -> tuple[Keys, Bad
         keys.append(_keys_of(rows, labels, fitted, seed))
         unknown.update(unknown_categories(fitted.preprocessor.input, rows.table, rows.where))
     unreadable.merge(bad)
-    return joined(keys), unreadable, unknown
+    return joined_keys(keys), unreadable, unknown
 
 
 def _keys_of(rows: Rows, labels: np.ndarray | None, fitted: Fitted, seed: int) -> Keys:

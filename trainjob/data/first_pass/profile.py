@@ -32,7 +32,7 @@ def joined_labels(some: Iterable[np.ndarray | None]) -> np.ndarray | None:
     return np.concatenate(labels) if labels else None
 
 
-def joined(some: Iterable[Keys]) -> Keys:
+def joined_keys(some: Iterable[Keys]) -> Keys:
     """The rows of all, in order."""
     every = list(some)
     return Keys(

@@ -100,7 +100,7 @@ class CSVFile:
     optional: tuple[str, ...] = ()
     """Columns that may be missing."""
     is_first: bool = True
-    """Whether it is the first file of its source: a doubt about the header is told of that one alone."""
+    """Whether it is the first file of its source: only its header is checked for doubts."""
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
@@ -135,11 +135,11 @@ class CSVFile:
             head = file.read(HEADER_BYTES)
         check_text(head, self.uri)
         text = head.decode("utf-8-sig", errors="replace")
-        told = _SEPARATOR_LINE.match(text)
-        if told and not told[1].isascii():
-            raise DataError(f'{self.uri} names "{told[1]}" as its separator, which must be an ASCII character')
-        delimiters, skipped = (told[1], 1) if told else (DELIMITERS, 0)
-        lines = io.StringIO(text[told.end() :] if told else text, newline="")
+        separator = _SEPARATOR_LINE.match(text)
+        if separator and not separator[1].isascii():
+            raise DataError(f'{self.uri} names "{separator[1]}" as its separator, which must be an ASCII character')
+        delimiters, skipped = (separator[1], 1) if separator else (DELIMITERS, 0)
+        lines = io.StringIO(text[separator.end() :] if separator else text, newline="")
         headers: dict[str, list[str]] = {}
         problem = None
         for delimiter in delimiters:
@@ -160,7 +160,7 @@ class CSVFile:
             raise DataError(f"{self.uri}: {problem}: save the file in UTF-8")
         if self.is_first:
             delimiters = [chosen] if len(headers[chosen]) > 1 else list(headers)
-            self._tell_doubts(text[told.end() :] if told else text, delimiters)
+            self._tell_doubts(text[separator.end() :] if separator else text, delimiters)
         return headers[chosen], chosen, skipped
 
     def _tell_doubts(self, text: str, delimiters: Sequence[str]) -> None:

@@ -172,7 +172,7 @@ def scores_type(facts: Facts, predictions: "pa.Table") -> type[Scores]:
     return max(there, key=lambda each: len(each.kept), default=found[0])
 
 
-def fitting(types: Sequence[type[Fields]], values: Mapping[str, Any]) -> type[Fields]:
+def best_matching_type(types: Sequence[type[Fields]], values: Mapping[str, Any]) -> type[Fields]:
     """The type with the most required fields present; of several, the first one."""
 
     def found(each: type[Fields]) -> int:
@@ -184,7 +184,7 @@ def fitting(types: Sequence[type[Fields]], values: Mapping[str, Any]) -> type[Fi
 
 def parse_scores(facts: Facts, values: Mapping[str, Any]) -> Scores:
     """The scores of a set, from JSON. Raises ValueError for those of another kind of model."""
-    return fitting(scores_types(facts), values).model_validate(values)
+    return best_matching_type(scores_types(facts), values).model_validate(values)
 
 
 def parse_evaluation(facts: Facts, content: bytes) -> dict[str, Scores]:

@@ -212,9 +212,9 @@ class LabelsScores(Scores):
             return []
         together = np.triu(np.array(self.together, np.int64), 1)
         best = np.argsort(-together, axis=None, kind="stable")[:MAX_PAIRS]
-        places = [place for place in zip(*np.unravel_index(best, together.shape), strict=True) if together[place] > 0]
+        pairs = [pair for pair in zip(*np.unravel_index(best, together.shape), strict=True) if together[pair] > 0]
         found: list[LabelPair] = []
-        for one, other in places:
+        for one, other in pairs:
             rare, common = sorted((int(one), int(other)), key=lambda index: self.per_label[index].rows)
             found.append(
                 LabelPair(

@@ -124,9 +124,9 @@ def with_tokens(values: np.ndarray, lengths: np.ndarray, tokens: np.ndarray) -> 
     ends = np.cumsum(sizes)
     joined = np.empty(ends[-1] if len(ends) else 0, np.float32)
     is_token = np.ones(len(joined), bool)
-    places = (ends - sizes)[:, None] + np.arange(heads.shape[1])
-    is_token[places] = False
-    joined[places], joined[is_token] = heads, tokens
+    positions = (ends - sizes)[:, None] + np.arange(heads.shape[1])
+    is_token[positions] = False
+    joined[positions], joined[is_token] = heads, tokens
     return joined, sizes
 
 

@@ -181,7 +181,7 @@ def begins_with_zero_and_digit(cells: pa.Array) -> np.ndarray:
     starts, lengths, characters = text_bytes(cells)
     if not len(characters):
         return np.zeros(len(cells), bool)
-    first, second, third = (characters.take(starts + place, mode="clip") for place in range(3))
+    first, second, third = (characters.take(starts + position, mode="clip") for position in range(3))
     has_sign = ((first == ord("+")) | (first == ord("-"))) & (lengths > 2)
     is_code = (lengths > 1) & (first == ord("0")) & (second - ord("0") < 10)
     return is_code | (has_sign & (second == ord("0")) & (third - ord("0") < 10))

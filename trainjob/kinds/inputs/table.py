@@ -147,9 +147,9 @@ class TableInput:
         width, texts = len(self.levels) + len(self.cardinalities), len(self.text_columns)
         if not texts:
             return rows.values.reshape(len(rows), -1), np.empty((len(rows), 0), np.int64), np.empty(0, np.float32)
-        places = rows.offsets[:-1, None] + np.arange(width + texts)
-        heads, is_token = rows.values[places], np.ones(len(rows.values), bool)
-        is_token[places] = False
+        positions = rows.offsets[:-1, None] + np.arange(width + texts)
+        heads, is_token = rows.values[positions], np.ones(len(rows.values), bool)
+        is_token[positions] = False
         return heads[:, :width], heads[:, width:].astype(np.int64), rows.values[is_token]
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:

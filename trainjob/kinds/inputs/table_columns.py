@@ -50,11 +50,11 @@ class NumberFeature:
         known = np.clip(values[~np.isnan(values)], np.finfo(np.float64).min, np.finfo(np.float64).max)
         if not len(known):
             return None
-        places = np.linspace(0, 1, BINS + 1)
-        knots, index = np.unique(np.quantile(known, places, method="nearest"), return_inverse=True)
+        positions = np.linspace(0, 1, BINS + 1)
+        knots, index = np.unique(np.quantile(known, positions, method="nearest"), return_inverse=True)
         if len(knots) == 1:
             return None
-        middles = np.bincount(index, places) / np.bincount(index)
+        middles = np.bincount(index, positions) / np.bincount(index)
         normal, edge = NormalDist(), 1 / (2 * BINS)
         levels = [normal.inv_cdf(float(np.clip(middle, edge, 1 - edge))) for middle in middles]
         return cls(part, float(np.quantile(known, 0.5, method="nearest")), knots.tolist(), levels)

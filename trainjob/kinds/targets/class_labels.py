@@ -77,15 +77,15 @@ def _small_classes(
     measured = 0
     for number in np.flatnonzero(is_small).tolist():
         name, found, lost = classes[number], int(rows[number]), int(unusable[number])
-        told = f'class "{name}" has {rows_counted(found, lost)}'
-        message = f"{told}: {TOO_FEW}" if needed > 1 else told
+        problem = f'class "{name}" has {rows_counted(found, lost)}'
+        message = f"{problem}: {TOO_FEW}" if needed > 1 else problem
         had = found + lost
         if dataset.on_bad_rows == "drop" and lost and (had >= FEW_ROWS or (not found and had >= needed)):
-            raise DataError(f"{told}: the whole class would be dropped. Correct its rows, or remove them all")
+            raise DataError(f"{problem}: the whole class would be dropped. Correct its rows, or remove them all")
         measured += _is_fraction(name)
         if found:
             advice = _MEASURED if _is_fraction(name) else _ADVICE
-            bad.add_rows(_KIND, found, ShownRow(told), f"{message}; {advice}", advice)
+            bad.add_rows(_KIND, found, ShownRow(problem), f"{message}; {advice}", advice)
     if 2 * measured > len(classes):
         raise DataError(f"the labels of {listed(dataset.train.all_uris)} are numbers with fractions: {_MEASURED}")
     return is_small

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from trainjob.api.data_profile import FEW_ROWS, ClassSizes
-from trainjob.kinds.look_alikes import look_alike_notes, shown
+from trainjob.kinds.look_alikes import look_alike_notes, names_with_rows
 
 _MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat", "\\n")
 _EXCEL_ERRORS = ("#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!")
@@ -41,17 +41,17 @@ def label_notes(classes: Sequence[str], counts: Sequence[int], may_be_lists: boo
 def _notes(rows: dict[str, int], may_be_lists: bool) -> Iterator[str]:
     if lists := [name for name in rows if _is_list(name)]:
         yield (
-            f"{len(lists):,} of {len(rows):,} classes look like lists or JSON: {shown(lists, rows)}. Each one is "
-            "treated as a separate class: give each row one plain label"
+            f"{len(lists):,} of {len(rows):,} classes look like lists or JSON: {names_with_rows(lists, rows)}. Each "
+            "one is treated as a separate class: give each row one plain label"
         )
     yield from look_alike_notes("classes", rows)
     if combined := _combined(rows):
         yield (
-            f"{len(combined):,} of {len(rows):,} classes look like several labels in one: {shown(combined, rows)}. "
-            f"Each is a class of its own{_AS_LISTS if may_be_lists else ''}"
+            f"{len(combined):,} of {len(rows):,} classes look like several labels in one: "
+            f"{names_with_rows(combined, rows)}. Each is a class of its own{_AS_LISTS if may_be_lists else ''}"
         )
     if missing := [name for name in rows if _is_missing(name, rows)]:
-        yield f"a class is called {shown(missing, rows)}: if it stands for a missing label, drop its rows"
+        yield f"a class is called {names_with_rows(missing, rows)}: if it stands for a missing label, drop its rows"
 
 
 def _is_list(name: str) -> bool:

@@ -62,10 +62,10 @@ class NumberLabels:
         validation."""
         labels = survey.labels
         assert labels is not None
-        place = listed(dataset.train.all_uris)
+        source = listed(dataset.train.all_uris)
         if labels.min() == labels.max():
             raise TooFewRows(
-                f'{place}: every row has the label {plain_number(labels[0])} in column "{dataset.label}"; at least '
+                f'{source}: every row has the label {plain_number(labels[0])} in column "{dataset.label}"; at least '
                 "two different ones are needed"
             )
         refuse_too_few(survey.hashes, dataset)

@@ -20,7 +20,7 @@ from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import UserError, listed
 from trainjob.evaluation.ranks import RankJudge, ranks_in_classes
 from trainjob.evaluation.scores.retrieval import CLASS
-from trainjob.kinds.look_alikes import shown
+from trainjob.kinds.look_alikes import names_with_rows
 from trainjob.kinds.target import Guesses
 from trainjob.kinds.targets.class_notes import label_notes
 from trainjob.kinds.targets.one_class import classes_in_words
@@ -132,7 +132,7 @@ class SameClass(Vectors):
         notes = label_notes(self.names, self.counts, may_be_lists=False)
         if self.alone:
             have = "has" if len(self.alone) == 1 else "have"
-            some = shown(self.alone, dict(zip(self.names, self.counts, strict=True)))
+            some = names_with_rows(self.alone, dict(zip(self.names, self.counts, strict=True)))
             notes.append(
                 f"{len(self.alone):,} of {len(self.names):,} classes {have} a single text to train on ({some}): it "
                 "is not put close to any other, only far from those of other classes"

@@ -62,7 +62,7 @@ class SeveralNumberLabels:
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], SeveralNumbers]":
         """Raises DataError if all labels of a column are equal, if two columns have the same labels, or if there are
         too few different rows to set some aside for validation."""
-        labels, place = survey.labels, listed(dataset.train.all_uris)
+        labels, source = survey.labels, listed(dataset.train.all_uris)
         assert labels is not None
         if len(self.names) > MAX_NUMBERS:
             raise DataError(
@@ -73,12 +73,12 @@ class SeveralNumberLabels:
         for name, own in zip(self.names, labels.T, strict=True):
             if own.min() == own.max():
                 raise TooFewRows(
-                    f'{place}: column "{name}" has the label {plain_number(own[0])} in every row, so there is '
+                    f'{source}: column "{name}" has the label {plain_number(own[0])} in every row, so there is '
                     "nothing to learn: leave it out of dataset.labels"
                 )
             if (other := columns.setdefault(own.tobytes(), name)) != name:
                 raise DataError(
-                    f'{place}: columns "{other}" and "{name}" have the same label in every row: leave one of them out '
+                    f'{source}: columns "{other}" and "{name}" have the same label in every row: leave one of them out '
                     "of dataset.labels"
                 )
         refuse_too_few(survey.hashes, dataset)

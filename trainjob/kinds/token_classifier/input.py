@@ -1,4 +1,4 @@
-"""Texts to tokens with their places in the text and, where the spans are known, their tags."""
+"""Turns texts into tokens with their offsets in the text and, where the spans are known, their tags."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class SpanInput(TextColumns):
 
     packs: ClassVar[bool] = False
     values_of_token: ClassVar[int] = 4
-    """Values of a prepared row for each token, besides those of spans: the token, its tag, and its place."""
+    """Values of a prepared row for each token, besides those of spans: the token, its tag, and its offsets."""
 
     label: str
     """The column of spans, which rows to predict need not have."""
@@ -63,7 +63,7 @@ class SpanInput(TextColumns):
     def ends(self) -> tuple[list[int], list[int]]:
         """The special tokens before a text and after it."""
         ids, plain = (self.tokenizer.encode("a", add_special_tokens=special).ids for special in (True, False))
-        first = next(place for place in range(len(ids)) if ids[place : place + len(plain)] == plain)
+        first = next(start for start in range(len(ids)) if ids[start : start + len(plain)] == plain)
         return ids[:first], ids[first + len(plain) :]
 
     @property
@@ -152,8 +152,8 @@ def _without_tags(part: SourcePart, text: str) -> SourcePart:
 
 def token_offsets(text: str, encoding: Any) -> np.ndarray:
     """Start and end of each token, without blanks before it, int32 [t, 2]."""
-    places = [(start + len(text[start:end]) - len(text[start:end].lstrip()), end) for start, end in encoding.offsets]
-    return np.array([(min(start, end), end) for start, end in places], np.int32).reshape(-1, 2)
+    positions = [(start + len(text[start:end]) - len(text[start:end].lstrip()), end) for start, end in encoding.offsets]
+    return np.array([(min(start, end), end) for start, end in positions], np.int32).reshape(-1, 2)
 
 
 def unpacked(examples: Examples) -> list[TaggedTokens]:

@@ -37,15 +37,15 @@ class TokenClassifierModule(PretrainedClassifier):
         overlap = self._room // 2
         stride, width = self._room - overlap, min(length, self._room)
         starts = torch.arange(0, 1 + max(length - self._room, 0) + stride - 1, stride, device=tokens.device)
-        places = starts[:, None] + torch.arange(width, device=tokens.device)
-        is_token = (places < mask.sum(1)[:, None, None]).flatten(0, 1)
-        windows = tokens[:, places.clamp(max=length - 1)].flatten(0, 1)
+        positions = starts[:, None] + torch.arange(width, device=tokens.device)
+        is_token = (positions < mask.sum(1)[:, None, None]).flatten(0, 1)
+        windows = tokens[:, positions.clamp(max=length - 1)].flatten(0, 1)
         logits = self._window_logits(windows, is_token).unflatten(0, (rows, len(starts)))
         last = (mask.sum(1) - self._room).clamp(min=0).add(stride - 1).div(stride, rounding_mode="floor")
-        place = torch.arange(length, device=tokens.device)
-        window = (place - overlap // 2).clamp(min=0).div(stride, rounding_mode="floor").minimum(last[:, None])
+        position = torch.arange(length, device=tokens.device)
+        window = (position - overlap // 2).clamp(min=0).div(stride, rounding_mode="floor").minimum(last[:, None])
         row = torch.arange(rows, device=tokens.device)[:, None]
-        logits_of_tokens = logits[row, window, (place - window * stride).clamp(max=width - 1)]
+        logits_of_tokens = logits[row, window, (position - window * stride).clamp(max=width - 1)]
         return torch.cat([logits_of_tokens, offsets.float()], dim=2)
 
     def _window_logits(self, tokens: Tensor, is_token: Tensor) -> Tensor:
@@ -57,8 +57,8 @@ class TokenClassifierModule(PretrainedClassifier):
         windows = torch.arange(len(tokens), device=tokens.device)
         for number, token in enumerate(self._after):
             ids[windows, begin + sizes + number] = token
-        places = torch.arange(ids.shape[1], device=tokens.device)
-        attention = (places < (begin + sizes + len(self._after))[:, None]).long()
+        positions = torch.arange(ids.shape[1], device=tokens.device)
+        attention = (positions < (begin + sizes + len(self._after))[:, None]).long()
         logits = master_weights.call(self, input_ids=ids, attention_mask=attention).logits.float()
         return logits[:, begin : begin + tokens.shape[1]]
 

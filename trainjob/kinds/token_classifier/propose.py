@@ -49,7 +49,7 @@ def propose(preview: DataPreview) -> Proposal:
 def _unlikelihood(name: str) -> int:
     """A small number for the name of a column of spans or tags. The Hugging Face hub's sets also tag parts of
     speech."""
-    return next(place for place, part in enumerate(("ner", "tag", "")) if part in name.lower())
+    return next(rank for rank, part in enumerate(("ner", "tag", "")) if part in name.lower())
 
 
 def _has_spans(uri: str, text: str, name: str, on_bad: OnBadRow) -> bool:

@@ -29,10 +29,10 @@ def runs_of(tags: np.ndarray) -> Iterator[tuple[int, int, int]]:
     """The first token, the end and the number of the type of each span. A span also begins where I follows another type
     or O, as seqeval reads it."""
     start, kind = 0, -1
-    for place, tag in enumerate([*tags.tolist(), 0]):
+    for position, tag in enumerate([*tags.tolist(), 0]):
         current = (tag - 1) // 2 if tag else -1
         if kind >= 0 and (current != kind or tag % 2):
-            yield start, place, kind
+            yield start, position, kind
             kind = -1
         if current >= 0 and kind < 0:
-            start, kind = place, current
+            start, kind = position, current

@@ -52,18 +52,18 @@ class SpanLabels:
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], SpanTarget]":
         """Raises DataError where there are no spans, types that differ in case or Unicode form alone, or too few
         different rows."""
-        labels, place = survey.labels, listed(dataset.train.all_uris)
+        labels, source = survey.labels, listed(dataset.train.all_uris)
         assert labels is not None
         counts = _counts(labels)
         if not counts:
-            raise TooFewRows(f"{place}: no row has a span")
+            raise TooFewRows(f"{source}: no row has a span")
         by_case: dict[str, list[str]] = defaultdict(list)
         for name in sorted(counts):
             by_case[unicodedata.normalize("NFC", name).casefold()].append(name)
         if alike := [names for names in by_case.values() if len(names) > 1]:
             shown = [" and ".join(f'"{name}" ({counts[name]:,} spans)' for name in names) for names in alike]
             raise DataError(
-                f"{place}: types differ in case or Unicode form alone: {listed(shown)}; write each in one way"
+                f"{source}: types differ in case or Unicode form alone: {listed(shown)}; write each in one way"
             )
         refuse_too_few(survey.hashes, dataset)
         return survey, SpanTarget(self.text, sorted(counts))
@@ -134,12 +134,14 @@ class SpanTarget(Target):
         return [
             [
                 (
-                    (int(places[start, 0]), int(places[stop - 1, 1]), self.types[kind]),
+                    (int(token_offsets[start, 0]), int(token_offsets[stop - 1, 1]), self.types[kind]),
                     float(likely[start:stop].mean()),
                 )
                 for start, stop, kind in runs_of(tags_of_text)
             ]
-            for tags_of_text, likely, places in zip(tags.numpy(), probabilities.numpy(), offsets.numpy(), strict=True)
+            for tags_of_text, likely, token_offsets in zip(
+                tags.numpy(), probabilities.numpy(), offsets.numpy(), strict=True
+            )
         ]
 
     def answer(self, outputs: "Tensor", module: "nn.Module") -> pa.Table:

@@ -78,7 +78,7 @@ def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool, has_api
         return TorchTrainer
     has_policy = own_cluster and (elastic or not uses_ray_data)
 
-    class Trainer(TorchTrainer):  # pyrefly: ignore[invalid-inheritance]
+    class PatientTrainer(TorchTrainer):  # pyrefly: ignore[invalid-inheritance]
         def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
             if has_policy:
                 policy = elastic_policy() if elastic else _fixed_policy()
@@ -95,7 +95,7 @@ def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool, has_api
                 if has_api_server or not isinstance(each, PlacementGroupCleanerCallback)
             ]
 
-    return Trainer
+    return PatientTrainer
 
 
 def _cleaner() -> "RayTrainCallback":
