@@ -1,4 +1,4 @@
-"""The base classes of text and image classifiers."""
+"""The base classes of networks that answer each row. As in transformers, they include regressors."""
 
 from abc import ABC, abstractmethod
 
@@ -9,12 +9,13 @@ from trainjob.models.trainable import Network, Trainable
 
 
 class AnsweringClassifier(nn.Module, ABC):
-    """Computes logits, float32 [n, C], from the inputs of a batch. It need not be able to learn."""
+    """Computes logits or numbers, float32 [n, C], from the inputs of a batch. It need not be trainable."""
 
     @property
     @abstractmethod
     def problem_type(self) -> str:
-        """As in transformers: single_label_classification (softmax) or multi_label_classification (sigmoids)."""
+        """As in transformers: single_label_classification (softmax), multi_label_classification (sigmoids) or
+        regression."""
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Probabilities [n, C] of logits [n, C]; with binary cross-entropy, those of a row need not add up to 1."""
@@ -22,7 +23,7 @@ class AnsweringClassifier(nn.Module, ABC):
 
 
 class TrainableClassifier(AnsweringClassifier, Trainable[Network]):
-    """A classifier that is trained and saved."""
+    """A classifier or regressor that is trained and saved."""
 
 
 def problem_type(loss: Loss) -> str:

@@ -1,1 +1,1 @@
-"""Answers requests with a trained classifier, over HTTP: on this machine, or with Ray Serve on a cluster."""
+"""Answers requests with a trained model, over HTTP: on this machine, or with Ray Serve on a cluster."""
