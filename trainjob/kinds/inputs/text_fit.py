@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from trainjob.api import Dataset, TextEmbedder, TextNetwork
 from trainjob.data.arrays import text_bytes
@@ -47,7 +48,6 @@ def fit_texts(
 ) -> FittedOn:
     """`labels` reads the label's column, if there is one. Unusable rows are counted in `bad`. Raises DataError if no
     model can be fitted."""
-    label, cleaning, pair = label_column(dataset), dataset.cleaning, dataset.text_pair or []
     assert dataset.text is not None
     groups = [names for names in (dataset.text, dataset.text_pair, dataset.text_negative) if names]
     columns = [name for names in groups for name in names]
@@ -55,52 +55,30 @@ def fit_texts(
         raise DataError(
             f"spec.dataset.text: must not include the label {both}: a model that reads the answer learns nothing"
         )
-    longest = CHARACTERS_PER_TOKEN * model.max_length
-
-    def scan(rows: Rows) -> ScannedRows[str]:
-        texts = row_texts(rows.table, groups, rows.where)
-        return ScannedRows(
-            hashes(text_contents(list(map("\n".join, texts))), seed),
-            lambda index: cleaned(texts[index], cleaning, longest),
-            _marks(rows, columns),
-        )
-
-    plan = ScanPlan(
-        [*columns, *([label] if label else [])], labels, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS
-    )
-    survey, reader = scan_rows(train, plan, mapped, bad)
+    survey, reader = scan_rows(train, _plan(labels, dataset, model, groups, seed), mapped, bad)
     empty = _empty_columns(survey.marks, columns) if len(survey.marks) else []
     if len(empty) == len(columns):
         are_empty = f'column "{empty[0]}" is' if len(empty) == 1 else f"columns {listed(empty)} are"
         raise DataError(f"{listed(dataset.train.all_uris)}: {are_empty} empty in every row: nothing can be learned")
     survey, target = fit_target(dataset, survey, reader, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
-    texts, has_types = survey.sample.items(division.is_training), False
-    if model.pretrained is not None:
-        DOING.begin("loading the tokenizer")
-        tokenizer, config = pretrained_text_tokenizer(
-            model.pretrained, model.max_length, f"{model.path}.pretrained", texts
+    texts, pair = survey.sample.items(division.is_training), dataset.text_pair or []
+    tokenizer, config = _tokenizer(model, texts)
+    if model.pretrained is not None and pair and input_type.encodes_pairs and not separates(tokenizer):
+        notify(
+            f"{model.path}.pretrained: the tokenizer of {model.pretrained} puts no token between the two texts of a "
+            "pair, so the model does not see where the first one ends; those of encoders, such as BERT, do"
         )
-        has_types = bool(pair) and "token_type_ids" in config[INPUT_NAMES]
-        if pair and input_type.encodes_pairs and not separates(tokenizer):
-            notify(
-                f"{model.path}.pretrained: the tokenizer of {model.pretrained} puts no token between the two texts of "
-                "a pair, so the model does not see where the first one ends; those of encoders, such as BERT, do"
-            )
-    else:
-        assert model.encoder is not None
-        DOING.begin("fitting the tokenizer")
-        tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
     negative: dict[str, Any] = {"negative": dataset.text_negative} if dataset.text_negative else {}
     text = input_type(
         columns=columns,
-        cleaning=cleaning,
+        cleaning=dataset.cleaning,
         max_length=model.max_length,
         mean_length=0.0,
         tokenizer=tokenizer,
         tokenizer_config=config,
         pair=pair,
-        has_types=has_types,
+        has_types=model.pretrained is not None and bool(pair) and "token_type_ids" in config[INPUT_NAMES],
         **negative,
     )
     encoded = text.encodable(texts)
@@ -109,9 +87,39 @@ def fit_texts(
         mean_length=mean_length(tokenizer, encoded) * len(encoded) / max(len(texts), 1),
         token_type=token_type_of(tokenizer, text.flag_bits),
     )
+    label = label_column(dataset)
     notes = [f'column "{name}" is empty in every row' for name in empty]
     notes += _numbered_label_notes(train[0], label) if label else []
     return FittedOn(text, division, survey.digest(target), texts, notes)
+
+
+def _plan(
+    labels: LabelReader, dataset: Dataset, model: TextNetwork | TextEmbedder, groups: Sequence[Sequence[str]], seed: int
+) -> ScanPlan[str]:
+    """How to scan the rows. `groups` are the columns of each text of a row."""
+    columns, label = [name for names in groups for name in names], label_column(dataset)
+    longest = CHARACTERS_PER_TOKEN * model.max_length
+
+    def scan(rows: Rows) -> ScannedRows[str]:
+        texts = row_texts(rows.table, groups, rows.where)
+        return ScannedRows(
+            hashes(text_contents(list(map("\n".join, texts))), seed),
+            lambda index: cleaned(texts[index], dataset.cleaning, longest),
+            _marks(rows, columns),
+        )
+
+    sampled = TOKENIZER_ROWS if model.encoder else LENGTH_ROWS
+    return ScanPlan([*columns, *([label] if label else [])], labels, scan, sampled)
+
+
+def _tokenizer(model: TextNetwork | TextEmbedder, texts: list[str]) -> tuple[Tokenizer, dict[str, Any]]:
+    """The pretrained tokenizer, or one that is trained on the texts, and its configuration for transformers."""
+    if model.pretrained is not None:
+        DOING.begin("loading the tokenizer")
+        return pretrained_text_tokenizer(model.pretrained, model.max_length, f"{model.path}.pretrained", texts)
+    assert model.encoder is not None
+    DOING.begin("fitting the tokenizer")
+    return train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
 
 
 def _marks(rows: Rows, columns: Sequence[str]) -> np.ndarray:
