@@ -81,7 +81,7 @@ def test_a_job_without_a_run_to_read(jobs: Jobs, trainjob: Command, tmp_path: Pa
     jobs.report("trainjobs", "tags", {"phase": "Succeeded", "reason": "Succeeded"})
     assert "holds no run of tags (Succeeded): it was deleted" in trainjob("pull", "tags").error
     jobs.report("trainjobs", "tags", {"storage": {"uri": None, "persistentVolumeClaim": "runs"}})
-    assert trainjob("pull", "tags").error.startswith("tags has no RayJob any more, which tells the image")
+    assert trainjob("pull", "tags").error.startswith("tags no longer has a RayJob, which names the image")
     assert not (tmp_path / "tags").exists()
     unknown = trainjob("predict", "nothing", "--text", "x", namespace="")
     assert unknown.error.startswith("there is no folder nothing here; as for a TrainJob of this name: there is no")

@@ -100,7 +100,7 @@ class DataProfile(StrictModel):
         for name, profile in self.sets.items():
             yield from _dropped(name, profile)
             for rows, problem in (
-                (profile.contradictions, "equal others with another label"),
+                (profile.contradictions, "have the same input as another row, but another label"),
                 (profile.duplicates, "are duplicates"),
                 (profile.empty, "have no text"),
             ):
@@ -126,7 +126,7 @@ def _overlap(name: str, profile: SetProfile) -> Iterator[Remark]:
     if profile.in_training >= INVALID_SHARE * profile.rows:
         yield Remark(f"{share}: its scores say nothing about new rows; remove these rows from one of the two", True)
     else:
-        yield Remark(f"{share}, which makes its scores too good")
+        yield Remark(f"{share}, which makes its scores too optimistic")
 
 
 def _dropped(name: str, profile: SetProfile) -> Iterator[Remark]:

@@ -15,7 +15,7 @@ _INSTEAD = {
         "to generate text, use spec.model.causalLM with dataset.prompt and dataset.completion"
     ),
     "objectdetection objectdetector detection segmentation": (
-        f"models of images predict classes, labels or numbers, not places in an image: {_OWN_LOOP}"
+        f"models of images predict classes, labels or numbers, not positions in an image: {_OWN_LOOP}"
     ),
     "audio audioclassifier speech asr video": f"only texts, images and tables are supported: {_OWN_LOOP}",
     "dpo grpo ppo rlhf reward": f"preference training is not supported: {_OWN_LOOP}",

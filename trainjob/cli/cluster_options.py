@@ -23,7 +23,7 @@ AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="The
 Output = Annotated[
     Format | None, typer.Option("--output", "-o", metavar="FORMAT", help="yaml, json, name, or wide: more columns.")
 ]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Go on, and print a job again whenever it changes.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Keep running, and print a job again whenever it changes.")]
 
 
 def completed_names(context: typer.Context, incomplete: str) -> list[str]:

@@ -109,7 +109,7 @@ class VolumeReader:
             found = self._client.connection.request("GET", RAY_JOBS, namespace, name)
         except NotFound:
             raise ClusterError(
-                f"{self._job.name} has no RayJob any more, which tells the image that reads the volume: copy the run "
+                f"{self._job.name} no longer has a RayJob, which names the image that reads the volume: copy the run "
                 "with `kubectl cp` from a pod that mounts the PersistentVolumeClaim"
             ) from None
         return found["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]

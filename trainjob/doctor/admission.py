@@ -30,7 +30,7 @@ def pods_admitted(subject: Subject) -> Iterator[Finding]:
         known = explanation(found.reason)
         yield wrong(name, f"{found.reason}: {error}", known.remedy if known is not None else "")
     else:
-        yield ok(name, "policies, webhooks and quotas let a pod pass")
+        yield ok(name, "policies, webhooks and quotas accept a pod")
 
 
 def progress_policy(subject: Subject) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ def look_alike_notes(noun: str, rows: dict[str, int]) -> list[str]:
         return []
     more = f" and {len(groups) - _SHOWN:,} more such groups" if len(groups) > _SHOWN else ""
     pairs = "; ".join(names_with_rows(names, rows, " beside ") for names in groups[:_SHOWN])
-    return [f"{noun} that differ in case, blanks or invisible characters alone are different {noun}: {pairs}{more}"]
+    return [f"{noun} that differ only in case, blanks or invisible characters are different {noun}: {pairs}{more}"]
 
 
 def _alike(rows: dict[str, int]) -> list[list[str]]:

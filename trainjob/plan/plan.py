@@ -174,4 +174,4 @@ def _notes(spec: TrainJobSpec, capacity: int | None) -> Iterator[str]:
     if spec.training.early_stopping is not None:
         yield "early stopping may end the training sooner"
     if spec.training.compile:
-        yield "compiled steps as a rule need less memory than this plan, which is of steps that are not compiled"
+        yield "compiled steps usually need less memory than planned here: the plan is for steps that are not compiled"

@@ -23,7 +23,7 @@ MIN_TRIALS_FOR_IMPORTANCE = 5
 """With fewer trials, importances are mostly chance."""
 REMARK = (
     "Importance: how much of the differences between the trials' values a parameter explains by itself (functional "
-    "ANOVA over a random forest; Hutter, Hoos and Leyton-Brown, 2014). Of a few trials it is a rough guess."
+    "ANOVA over a random forest; Hutter, Hoos and Leyton-Brown, 2014). With few trials, it is only a rough guess."
 )
 
 

@@ -41,7 +41,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Refusal, "description": description}
     for status, description in {
         400: "The request cannot be parsed.",
-        408: "The request came too slowly, or its answer took too long.",
+        408: "The request arrived too slowly, or its answer took too long.",
         413: "The request is too large.",
         415: "The request is not JSON.",
         422: "The request is invalid, or one of its rows cannot be read.",

@@ -62,7 +62,7 @@ class Limits:
         except (TimeoutError, _Refused, _Gone) as error:
             self._held -= len(body)
             if isinstance(error, TimeoutError):
-                error = _Refused(408, f"the request's body did not come within {BODY_SECONDS:g} s")
+                error = _Refused(408, f"the request's body did not arrive within {BODY_SECONDS:g} s")
             if isinstance(error, _Refused):
                 await send_refusal(send, error.status, str(error))
             return

@@ -199,7 +199,7 @@ def test_lists_that_cannot_be_used_are_named_with_their_rows(tmp_path: Path) -> 
     found = str(caught.value)
     assert "6 of 9 rows cannot be used" in found
     for line, problem in [
-        (2, 'the label "a" is there twice'),
+        (2, 'the label "a" occurs twice'),
         (3, "a label is empty"),
         (4, "null is not the name of a label"),
         (5, '["a"] is not the name of a label'),
@@ -252,6 +252,6 @@ def test_labels_that_look_alike_are_told(tmp_path: Path) -> None:
     fitted = fit(spec_of(write_jsonl(tmp_path / "rows.jsonl", [["sport", "café"], ["Sport", "cafe\u0301"]] * 20)))
     assert fitted.profile is not None
     [note] = fitted.profile.notes
-    assert note.startswith("labels that differ in case, blanks or invisible characters alone are different labels: ")
+    assert note.startswith("labels that differ only in case, blanks or invisible characters are different labels: ")
     for name in ['"Sport" (', ' beside "sport" (', ' beside "café" (']:
         assert name in note

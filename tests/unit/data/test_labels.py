@@ -90,7 +90,7 @@ def test_lists_and_json_are_told() -> None:
 def test_names_that_differ_in_case_or_blanks_are_told() -> None:
     [note] = label_notes(["SPORT", "New York", "new  york", "sky", "sport"], [1, 2, 3, 4, 5])
     assert note == (
-        "classes that differ in case, blanks or invisible characters alone are different classes: "
+        "classes that differ only in case, blanks or invisible characters are different classes: "
         '"SPORT" (1 row) beside "sport" (5 rows); "New York" (2 rows) beside "new  york" (3 rows)'
     )
 
@@ -144,7 +144,7 @@ def test_the_first_pass_tells_of_odd_labels(tmp_path: Path) -> None:
     profile = fit(text_spec(write_labels(tmp_path / "rows.parquet", labels))).profile
     assert profile is not None
     assert [note.partition(":")[0] for note in profile.notes] == [
-        "classes that differ in case, blanks or invisible characters alone are different classes",
+        "classes that differ only in case, blanks or invisible characters are different classes",
         'a class is called "none" (3 rows)',
     ]
 

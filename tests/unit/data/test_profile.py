@@ -61,7 +61,7 @@ def test_repeated_contradictory_and_empty_rows(tmp_path: Path) -> None:
     assert category is Notice
     for part in (
         "2 (40%) of the test rows are among the training rows",
-        "2 (5.9%) of the training rows equal others with another label",
+        "2 (5.9%) of the training rows have the same input as another row, but another label",
         "2 (5.9%) of the training rows are duplicates",
         "1 (2.9%) of the training rows have no text",
     ):

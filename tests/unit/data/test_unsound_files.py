@@ -217,5 +217,5 @@ def test_git_lfs_pointers_in_the_place_of_images(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "images", {"a": random_images(6, (4, 4, 3)), "b": random_images(6, (4, 4, 3), 1)})
     for name in ("a/1.png", "b/2.png"):
         (folder / name).write_bytes(POINTER)
-    with pytest.raises(DataError, match=r"2 rows: a Git LFS pointer, not the file that it stands for; fetch the files"):
+    with pytest.raises(DataError, match=r"2 rows: a Git LFS pointer, not the file itself; fetch the files"):
         fit(image_spec(folder))

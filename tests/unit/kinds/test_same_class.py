@@ -255,10 +255,10 @@ def message_of(folder: Path, rows: str, data: Path, **dataset: Any) -> str:
         ("a,x\na,x\nc,y\nd,z\n", 'no label in column "topic" has two different texts'),
         ("a,x\nb,\nc,y\n", 'row 2: the label (column "topic") is empty'),
         ("a,x\n ,x\nc,y\n", "row 2: the text (column title) is empty"),
-        ("a,x\nb,x\nc,y\nd,y\n", "once rows are set aside for validation, the training rows have no two different"),
+        ("a,x\nb,x\nc,y\nd,y\n", "once rows are set aside for validation, the training rows do not have two different"),
         (
             "a,x\nb,x\nc,x\nd,x\ne,y\n",
-            "the validation rows have no two different texts of one class beside a text of another",
+            "the validation rows do not have two different texts of one class and a text of another class",
         ),
     ],
     ids=["one class", "all alone", "no label", "no text", "too few to split", "nothing to find"],
@@ -270,7 +270,7 @@ def test_classes_that_cannot_be_learned_are_refused(rows: str, message: str, dat
 def test_a_set_that_cannot_be_scored_is_refused(data: Path, tmp_path: Path) -> None:
     (tmp_path / "validation.csv").write_text("title,topic\na,x\nb,y\n")
     message = message_of(tmp_path, "a,x\nb,x\nc,y\n", data, validation={"uri": str(tmp_path / "validation.csv")})
-    assert "the validation rows have no two different texts of one class" in message
+    assert "the validation rows do not have two different texts of one class" in message
 
 
 def test_classes_with_one_text_are_told_and_odd_batches_refused(data: Path, tmp_path: Path) -> None:
@@ -339,5 +339,5 @@ def test_the_model_is_scored_compared_and_reported(data: Path, tmp_path: Path) -
     assert "Which texts are far from their class" in page.text
     assert '--text "…"' in page.text
     (tmp_path / "alone.csv").write_text("title,topic\na,new\nb,newer\n")
-    with pytest.raises(UserError, match="these rows have no two different texts of one class"):
+    with pytest.raises(UserError, match="these rows do not have two different texts of one class"):
         evaluate(run, str(tmp_path / "alone.csv"))

@@ -167,7 +167,7 @@ def test_a_column_that_is_constant_in_the_sample_leaves_the_split_alone(
 def test_a_column_whose_other_values_are_all_set_aside_leaves_nothing_to_learn_from(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"  # equal rows are on one side, so the training rows have one value
     file.write_text("\n".join(["value,label", *(f"{1 if n % 5 else 2.5},{n % 2}" for n in range(100))]))
-    with pytest.raises(DataError, match=r"value \(the same in all 80 training rows that were looked at\)"):
+    with pytest.raises(DataError, match=r"value \(the same in all 80 training rows that were read\)"):
         fit(spec_of(file))
 
 
@@ -427,7 +427,7 @@ def test_a_column_that_tells_the_label_is_named(tmp_path: Path, leak: str) -> No
     words = {"same": {"old": "old", "young": "young"}, "other words": {"old": "1", "young": "0"}}.get(leak)
     cells = {number: words[label] for number, label in enumerate(labels)} if words else {}
     fitted, _ = fitted_on(write_customers(tmp_path / "rows.csv", city=cells))
-    found = [note for note in notes_of(fitted) if "alone tells the label of every row" in note]
+    found = [note for note in notes_of(fitted) if "alone determines the label of every row" in note]
     assert [note.startswith('column "city"') for note in found] == ([True] if words else [])
 
 
@@ -517,7 +517,7 @@ def test_categories_that_look_alike_are_told_in_training_and_in_predictions(tmp_
     cities = {number: ("Oslo", "oslo", "Malm\u00f6")[number % 3] for number in range(200)}
     document = document_of(write_customers(tmp_path / "rows.csv", city=cities))
     [note] = [note for note in notes_of(fit(TrainJobSpec.model_validate(document))) if "invisible" in note]
-    assert note.startswith('column "city": categories that differ in case, blanks or invisible characters alone are ')
+    assert note.startswith('column "city": categories that differ only in case, blanks or invisible characters are ')
     assert '"Oslo" (' in note
     predictor = Predictor.load(make_run(tmp_path / "run", document))
     row = {"age": 30, "income": 1, "city": "Malmo\u0308", "member": "yes", "since": "2020-01-15"}

@@ -268,7 +268,7 @@ def test_texts_alone_are_for_models_of_texts(
         found = fit(spec)
         assert input_of(found.preprocessor, TableInput).text_columns == ["shop"]
         assert found.profile is not None
-        same = "country (the same in all 128 training rows that were looked at)"
+        same = "country (the same in all 128 training rows that were read)"
         assert f"columns left out: {same}" in found.profile.notes
 
 

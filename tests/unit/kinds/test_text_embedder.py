@@ -133,7 +133,9 @@ def test_rows_without_two_texts_are_named(tmp_path: Path) -> None:
     assert "row 2: the text (column question) is empty" in str(caught.value)
     assert "row 3: the text (column answer) is empty" in str(caught.value)
     (tmp_path / "train.csv").write_text("question,answer\na,b\nc,b\n")
-    with pytest.raises(DataError, match="have no text in answer that is wrong for any of them; an embedder"):
+    with pytest.raises(
+        DataError, match="have no text in answer that would be a wrong match for any of them; an embedder"
+    ):
         fit(TrainJobSpec.model_validate(spec_of(tmp_path)))
     (tmp_path / "train.csv").write_text("question,reply\na,b\nc,b\n")
     with pytest.raises(DataError, match='no column "answer"'):
@@ -197,7 +199,9 @@ def test_it_is_compared_with_the_cosine_of_tfidf(data: Path) -> None:
     assert (scores.rows, scores.texts) == (50, 50)
     for rows in ("a,b\nc,b\n", "a,b\n", "a,b\na,c\n", "a,b\nb,a\n"):
         (data / "alike.csv").write_text(f"question,answer\n{rows}")
-        with pytest.raises(UserError, match=r"alike\.csv: these rows have no text in answer that is wrong for any"):
+        with pytest.raises(
+            UserError, match=r"alike\.csv: these rows have no text in answer that would be a wrong match"
+        ):
             evaluate(run, str(data / "alike.csv"))
     (data / "apart.csv").write_text("question,answer\na,b\na,c\nd,b\n")
     assert evaluate(run, str(data / "apart.csv")).size() == ("pairs", 3)

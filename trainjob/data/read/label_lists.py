@@ -68,7 +68,7 @@ def labels_in(cell: str, notation: Notation) -> list[str]:
     if "" in names:
         raise ValueError("a label is empty")
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f'the label "{twice}" is there twice')
+        raise ValueError(f'the label "{twice}" occurs twice')
     return names
 
 

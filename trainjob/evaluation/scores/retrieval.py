@@ -23,7 +23,7 @@ class RetrievalScores(EstimatedScores):
     """How well an embedder finds the second text of each pair of a set among those of all pairs."""
 
     section: ClassVar[str] = "retrieval.html.j2"
-    caution: ClassVar[str] = "It puts every text near others, even where none of them belongs to it."
+    caution: ClassVar[str] = "It puts every text near others, even if none of them belongs to it."
     hub_types: ClassVar[tuple[str, ...]] = ("mrr", "recall_at_1", "recall_at_10")
     unit: ClassVar[str] = "pairs"
     explained: ClassVar[str] = (

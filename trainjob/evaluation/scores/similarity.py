@@ -21,7 +21,7 @@ class SimilarityScores(EstimatedScores):
     """How well the cosines of the pairs of a set agree with their scores."""
 
     section: ClassVar[str] = "similarity.html.j2"
-    caution: ClassVar[str] = "It puts every text near others, even where none of them belongs to it."
+    caution: ClassVar[str] = "It puts every text near others, even if none of them belongs to it."
     hub_types: ClassVar[tuple[str, ...]] = ("spearman_cosine", "pearson_cosine")
     unit: ClassVar[str] = "pairs"
     kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", AIM)
@@ -37,7 +37,7 @@ class SimilarityScores(EstimatedScores):
 
     @property
     def purpose(self) -> str:
-        return "embed texts, so that the cosine of two says how similar they are"
+        return "embed texts, so that the cosine of two vectors measures how similar the texts are"
 
     @classmethod
     def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> SimilarityJudge:

@@ -39,7 +39,9 @@ class SpanScores(EstimatedScores):
     """How well a model finds the spans of a set of texts. A span is right if start, end and type are."""
 
     section: ClassVar[str] = "spans.html.j2"
-    caution: ClassVar[str] = "It finds spans of the types that it has learned alone, and may miss some or find others."
+    caution: ClassVar[str] = (
+        "It finds only spans of the types that it has learned, and may miss some or find wrong ones."
+    )
     kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", "probabilities")
     hub_types: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "partial_f1")
 

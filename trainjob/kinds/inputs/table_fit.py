@@ -74,7 +74,7 @@ def fit_table(
         if not constant:
             break
         # Later passes do not read these columns: the hashes of the rows must do without them, too.
-        why = LeftOut(f"the same in all {len(rows):,} training rows that were looked at")
+        why = LeftOut(f"the same in all {len(rows):,} training rows that were read")
         left_out |= dict.fromkeys(constant, why)
         types = with_type(scanned.types, constant, "ignore")
         if not used(types):
@@ -171,8 +171,8 @@ def _notes(
         for kind, names in by_type.items()
     ]
     notes += [
-        f'column "{name}" alone tells the label{label} of every row: if it is not known before the label is, leave it '
-        f"out: dataset.columns: {typed(name, 'ignore')}"
+        f'column "{name}" alone determines the label{label} of every row: if it is not known before the label is, '
+        f"leave it out: dataset.columns: {typed(name, 'ignore')}"
         for name, label in leaks
     ]
     if left_out:

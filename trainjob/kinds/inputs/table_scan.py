@@ -124,7 +124,7 @@ def sampled_cells(
 
 
 def nothing_left(dataset: Dataset, left_out: Mapping[str, LeftOut]) -> DataError:
-    why = reasons(left_out, "textClassifier and textRegressor learn from texts alone")
+    why = reasons(left_out, "textClassifier and textRegressor learn only from texts")
     return DataError(
         f"{listed(dataset.train.all_uris)}: no column can be learned from: {why or 'there is none beside the label'}"
     )

@@ -79,8 +79,8 @@ class MatchingText(Vectors):
         if labels is None or have_others(labels):
             return None
         return (
-            f"have no text in {listed(self.pair)} that is wrong for any of them; an embedder learns to tell the text "
-            "of a row from those of others, so at least two different ones are needed"
+            f"have no text in {listed(self.pair)} that would be a wrong match for any of them; an embedder learns to "
+            "tell the text of a row from those of others, so at least two different ones are needed"
         )
 
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MIN_BATCH_SIZE = 4
 """Rows of the smallest batch that has two texts of a class, and others."""
-UNFIT = "have no two different texts of one class beside a text of another, among which each text is to find its class"
+UNFIT = "do not have two different texts of one class and a text of another class, which the scores need"
 
 
 @dataclass
@@ -99,8 +99,8 @@ class SameClass(Vectors):
         """Counts the labels, float64 [n, 2]. Raises DataError where these classes cannot be learned."""
         if not can_be_scored(labels):
             raise TooFewRows(
-                "once rows are set aside for validation, the training rows have no two different texts of one class "
-                "beside a text of another: add texts to the classes, or give dataset.validation.uri"
+                "once rows are set aside for validation, the training rows do not have two different texts of one "
+                "class and a text of another: add texts to the classes, or give dataset.validation.uri"
             )
         counts = np.bincount(labels[:, 0].astype(np.int64), minlength=len(self.names)).tolist()
         texts = _texts_of_classes(labels, len(self.names))

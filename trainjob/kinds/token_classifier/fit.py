@@ -96,5 +96,5 @@ def _notes(tokenizer: Tokenizer, sample: Sequence[_SampledRow]) -> list[str]:
     return [
         f"{len(inside):,} of {sum(len(row.spans) for row in sample):,} spans in a sample of the training rows begin or "
         f"end inside a token, first {inside[0]}: the model learns the whole tokens, and what it finds there counts as "
-        "wrong. Mark whole words there, if that is what is meant"
+        "wrong. If whole words are meant, mark them as spans"
     ]

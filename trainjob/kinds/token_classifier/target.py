@@ -50,7 +50,7 @@ class SpanLabels:
         return lambda labels: labels
 
     def fit(self, survey: Survey[T], dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], SpanTarget]":
-        """Raises DataError where there are no spans, types that differ in case or Unicode form alone, or too few
+        """Raises DataError where there are no spans, types that differ only in case or Unicode form, or too few
         different rows."""
         labels, source = survey.labels, listed(dataset.train.all_uris)
         assert labels is not None
@@ -63,7 +63,7 @@ class SpanLabels:
         if alike := [names for names in by_case.values() if len(names) > 1]:
             shown = [" and ".join(f'"{name}" ({counts[name]:,} spans)' for name in names) for names in alike]
             raise DataError(
-                f"{source}: types differ in case or Unicode form alone: {listed(shown)}; write each in one way"
+                f"{source}: types differ only in case or Unicode form: {listed(shown)}; write each in one way"
             )
         refuse_too_few(survey.hashes, dataset)
         return survey, SpanTarget(self.text, sorted(counts))
