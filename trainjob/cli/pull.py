@@ -13,7 +13,7 @@ from trainjob.cli.cluster_options import Context, JobOrRun, Namespace, open_clie
 from trainjob.cli.named_run import is_path
 from trainjob.cli.output import console, say
 from trainjob.client.folders import open_folder, started_run
-from trainjob.runs.files import Part
+from trainjob.runs.files import RunFiles
 
 if TYPE_CHECKING:
     from trainjob.runs.pull import OnBytes
@@ -28,7 +28,7 @@ def pull(
         ),
     ] = None,
     part: Annotated[
-        Part,
+        RunFiles,
         typer.Option("--what", help="The model with the run's scores, the report, or all files of the run."),
     ] = "model",
     context: Context = None,

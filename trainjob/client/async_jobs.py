@@ -16,7 +16,7 @@ from trainjob.client.runs import OnProgress, Run, TrainJobSource
 from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.kubeconfig import connect
 from trainjob.errors import UserError
-from trainjob.runs.files import Part
+from trainjob.runs.files import RunFiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ class AsyncJob(JobState):
         """The best model; a TextGenerator for a language model."""
         return await asyncio.to_thread((await self.run()).predictor)
 
-    async def pull(self, folder: str | PathLike[str] | None = None, what: Part = "model") -> Path:
+    async def pull(self, folder: str | PathLike[str] | None = None, what: RunFiles = "model") -> Path:
         """Copies the model, the report or all files of the run into a folder, by default one of the job's name, and
         returns the folder. See `trainjob.runs.pull`."""
         is_cancelled = Event()

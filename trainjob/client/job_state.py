@@ -10,7 +10,7 @@ from trainjob.client.folders import started_run
 from trainjob.client.live import progress_html
 from trainjob.client.runs import TrainJobSource, as_document
 from trainjob.cluster import ClusterJob, JobFailed, JobTimeout
-from trainjob.runs.files import Part
+from trainjob.runs.files import RunFiles
 
 try:
     from trainjob.cluster.client import ClusterClient
@@ -98,7 +98,7 @@ def pull(
     cluster: ClusterClient,
     job: ClusterJob,
     folder: str | PathLike[str] | None,
-    what: Part,
+    what: RunFiles,
     on_progress: Callable[[int, int], None],
 ) -> Path:
     """Copies a part of the job's run into a folder, by default one of the job's name, and returns the folder."""

@@ -11,7 +11,7 @@ from trainjob.client.live import live_display
 from trainjob.client.runs import OnProgress, Run, TrainJobSource
 from trainjob.cluster.client import ClusterClient
 from trainjob.cluster.kubeconfig import connect
-from trainjob.runs.files import Part
+from trainjob.runs.files import RunFiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ class Job(JobState):
         """The best model; a TextGenerator for a language model."""
         return self.run().predictor()
 
-    def pull(self, folder: str | PathLike[str] | None = None, what: Part = "model") -> Path:
+    def pull(self, folder: str | PathLike[str] | None = None, what: RunFiles = "model") -> Path:
         """Copies the model, the report or all files of the run into a folder, by default one of the job's name, and
         returns the folder. See `trainjob.runs.pull`."""
         return pull(self._cluster, self._job, folder, what, lambda *_: None)

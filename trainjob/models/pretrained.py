@@ -46,7 +46,7 @@ class PretrainedClassifier(TrainableClassifier[PreTrainedModel]):
                 part.train(mode)
         return self
 
-    def parts(self) -> Iterator[nn.Module]:
+    def sharding_units(self) -> Iterator[nn.Module]:
         yield from layers_of(self.network)
         yield self
 

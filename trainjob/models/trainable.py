@@ -34,9 +34,9 @@ class Trainable(nn.Module, ABC, Generic[Network]):
         """The learning rate of a weight as a multiple of the optimizer's, which is that of most weights."""
         return 1.0
 
-    def parts(self) -> Iterator[nn.Module]:
-        """The modules that are sharded each by itself, this one last. Weights that lie on the meta device are made when
-        their part is given, so that they can be sharded before those of the next part are made."""
+    def sharding_units(self) -> Iterator[nn.Module]:
+        """The modules that are sharded separately, this one last. Weights on the meta device are created when their
+        unit is yielded, so that they can be sharded before the next unit's weights are created."""
         yield self
 
     def recompute_activations(self) -> None:

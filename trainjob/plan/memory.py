@@ -18,7 +18,7 @@ from trainjob.data.batches.loaders import Shard, collate
 from trainjob.models import Trainable, build
 from trainjob.models.stand_in import cpu_for_gpu
 from trainjob.plan.live_bytes import LiveBytes, bytes_of, state_of
-from trainjob.plan.sharded import gathered_bytes, weights_of_parts
+from trainjob.plan.sharded import gathered_bytes, weights_of_units
 from trainjob.worker.placement import bytes_of as state_bytes
 from trainjob.worker.placement import is_to_be_sharded, mesh_shape
 from trainjob.worker.step import Step
@@ -73,12 +73,12 @@ class Traced:
     def memory(self, rows: int) -> Memory:
         """The memory of a worker with this many rows of each batch. Raises UserError if the model cannot be built,
         NotTraceable if the network cannot be traced."""
-        whole, needed, parts = self._trace(rows, as_shard=False)
+        whole, needed, units = self._trace(rows, as_shard=False)
         shards = self._shards(needed)
         if shards == 1:
             return whole
         gathering, _, _ = self._trace(rows, as_shard=True)
-        activations = gathering.activations + gathered_bytes(*parts, self.dtype.itemsize)
+        activations = gathering.activations + gathered_bytes(*units, self.dtype.itemsize)
         if self.spec.training.cpu_offload and self.on_gpu:
             return Memory(0, 0, 0, activations)
         return Memory(whole.weights // shards, whole.gradients // shards, whole.optimizer // shards, activations)
@@ -90,11 +90,11 @@ class Traced:
         with cpu_for_gpu() if self.on_gpu else nullcontext():
             with torch.device("meta"):
                 module = build(self.model, self.preprocessor)
-            needed, parts = state_bytes(module), weights_of_parts(module)
+            needed, units = state_bytes(module), weights_of_units(module)
             try:
                 with FakeTensorMode(allow_non_fake_inputs=True) as fakes:
                     _prepare(self, module, as_shard)
-                    return _measure(self, module, _faked(batch, fakes), as_shard), needed, parts
+                    return _measure(self, module, _faked(batch, fakes), as_shard), needed, units
             except (RuntimeError, NotImplementedError) as error:
                 raise NotTraceable(
                     f"the memory of this network cannot be computed: {' '.join(str(error).split())[:200]}"

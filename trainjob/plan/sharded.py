@@ -7,9 +7,9 @@ from torch import nn
 from trainjob.models import Trainable
 
 
-def weights_of_parts(module: Trainable[Any]) -> tuple[int, int]:
+def weights_of_units(module: Trainable[Any]) -> tuple[int, int]:
     """The number of weights outside of layers, and in the largest layer."""
-    *layers, whole = module.parts()
+    *layers, whole = module.sharding_units()
     sizes = [_size(layer) for layer in layers]
     return _size(whole) - sum(sizes), max(sizes, default=0)
 

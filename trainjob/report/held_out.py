@@ -75,8 +75,8 @@ def _read(run: Contents, folder: Folder, set_name: str, file: str) -> HeldOut | 
         return None
     with _refuse_damaged(folder, path):
         more = PROBABILITIES if len(scores.classes) == 2 else ()
-        table = read_predictions(folder, file, [*scores.kept, *more])
-    if missing := [column for column in scores.kept if column not in table.column_names]:
+        table = read_predictions(folder, file, [*scores.stored_columns, *more])
+    if missing := [column for column in scores.stored_columns if column not in table.column_names]:
         raise damaged(folder, path, f"it has no {listed(missing)}")
     return HeldOut(set_name, scores, table)
 

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-Part = Literal["model", "report", "all"]
-"""The parts of a run that can be copied."""
+RunFiles = Literal["model", "report", "all"]
+"""The files of a run to copy: its model with the scores, its report, or all."""
 
 TRAINJOB = "trainjob.yaml"
 ATTEMPTS = "attempts.json"

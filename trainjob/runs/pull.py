@@ -15,7 +15,7 @@ from trainjob import interrupts
 from trainjob.errors import StorageError, UserError
 from trainjob.runs.checkpoints import MANIFEST, read_manifest
 from trainjob.runs.digests import DIGESTS, read_digests
-from trainjob.runs.files import ATTEMPTS, CLAIMS, EVALUATION, LAUNCHES, LOCK, REPORT, SUMMARY, TRAINJOB, Part
+from trainjob.runs.files import ATTEMPTS, CLAIMS, EVALUATION, LAUNCHES, LOCK, REPORT, SUMMARY, TRAINJOB, RunFiles
 from trainjob.runs.lock import file_lock
 from trainjob.runs.model import model_folder
 from trainjob.runs.refusals import not_a_run
@@ -62,7 +62,7 @@ class _File(NamedTuple):
         return hashlib.sha256(f"{self.name} {version}".encode()).hexdigest()
 
 
-def pull(run: Folder, target: Path, part: Part, on_progress: OnBytes) -> Pulled:
+def pull(run: Folder, target: Path, part: RunFiles, on_progress: OnBytes) -> Pulled:
     """Copies a part of a run into the local folder `target`, which must be empty or hold an earlier pull of the run.
 
     Files that are in place and unchanged are not copied again, and an incomplete file is continued. A file gets its
@@ -84,7 +84,7 @@ def pull(run: Folder, target: Path, part: Part, on_progress: OnBytes) -> Pulled:
     return Pulled(len(files), len(missing), sum(file.size for file in files))
 
 
-def _files_of(run: Folder, part: Part) -> list[_File]:
+def _files_of(run: Folder, part: RunFiles) -> list[_File]:
     """The files of a part of the run, with their recorded digests."""
     found = {name: info for name, info in run.files().items() if not _is_internal(name)}
     if unsafe := next((name for name in found if {"", ".", ".."} & set(name.split("/"))), None):

@@ -83,12 +83,12 @@ def shard(module: Trainable[Any], training: Training, device: torch.device, shap
     options = partial(
         fully_shard,
         mesh=_mesh(device.type, shape, BOTH_BACKENDS if offloads else None),
-        reshard_after_forward=True,  # of the outermost part, too: its weights are saved and loaded between steps
+        reshard_after_forward=True,  # of the outermost unit, too: its weights are saved and loaded between steps
         mp_policy=MixedPrecisionPolicy(forward, torch.float32, cast_forward_inputs=False),
         offload_policy=CPUOffloadPolicy() if offloads else OffloadPolicy(),
     )
-    for part in module.parts():
-        options(part)
+    for unit in module.sharding_units():
+        options(unit)
     return module
 
 

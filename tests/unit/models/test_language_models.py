@@ -130,7 +130,7 @@ def test_weights_are_float32_part_by_part_where_files_have_fewer_bits(preprocess
     language_model(preprocessor).save(tmp_path)
     spec = CausalLM(pretrained=str(tmp_path), max_length=LENGTH)
     whole, stored = build(spec, preprocessor), build(spec, preprocessor, as_stored=True)
-    for part in stored.parts():
+    for part in stored.sharding_units():
         assert {weight.dtype for weight in part.parameters()} == {torch.float32}
         assert part is stored or torch.bfloat16 in {weight.dtype for weight in stored.parameters()}
     for (name, weight), expected in zip(stored.named_parameters(), whole.parameters(), strict=True):

@@ -188,7 +188,7 @@ def test_a_checkpoint_in_half_precision_with_old_names_trains_in_float32_and_res
     assert {value.dtype for value in module.parameters()} == {torch.float32}
     stored = build(spec, text_preprocessor, as_stored=True)
     assert {value.dtype for value in stored.parameters()} == {torch.float16}
-    assert [*stored.parts()][-1] is stored
+    assert [*stored.sharding_units()][-1] is stored
     for name, value in module.network.bert.named_parameters():
         assert torch.equal(stored.network.bert.get_parameter(name), value), name
     assert {value.dtype for value in stored.parameters()} == {torch.float32}

@@ -67,7 +67,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return read
 
 
-def copy(run: Path, target: Path, part: pulling.Part = "all") -> Pulled:
+def copy(run: Path, target: Path, part: pulling.RunFiles = "all") -> Pulled:
     return pull(Folder(str(run)), target, part, lambda *_: None)
 
 
@@ -99,7 +99,7 @@ def test_all_files_are_copied_but_for_those_of_processes(run: Path, target: Path
         ),
     ],
 )
-def test_a_part_is_copied(run: Path, target: Path, part: pulling.Part, names: set[str]):
+def test_a_part_is_copied(run: Path, target: Path, part: pulling.RunFiles, names: set[str]):
     assert copy(run, target, part).files == len(names)
     assert set(pulled_files(target)) == names
     more = copy(run, target)
@@ -202,7 +202,7 @@ def remove(*names: str) -> Callable[[Path], None]:
     ],
 )
 def test_a_run_without_the_part(
-    run: Path, target: Path, change: Callable[[Path], None], part: pulling.Part, message: str
+    run: Path, target: Path, change: Callable[[Path], None], part: pulling.RunFiles, message: str
 ):
     change(run)
     with pytest.raises(UserError, match=message):

@@ -76,7 +76,7 @@ class Scores(StrictModel, ABC):
 
     loss: float
 
-    kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction")
+    stored_columns: ClassVar[tuple[str, ...]] = ("row", "label", "prediction")
     """The columns of the stored predictions that all versions of trainjob write."""
 
     @property
@@ -168,8 +168,8 @@ def scores_types(facts: Facts) -> list[type[Scores]]:
 def scores_type(facts: Facts, predictions: "pa.Table") -> type[Scores]:
     """The class of scores of a model of this kind whose stored predictions have these columns."""
     columns, found = set(predictions.column_names), scores_types(facts)
-    there = [each for each in found if set(each.kept) <= columns]
-    return max(there, key=lambda each: len(each.kept), default=found[0])
+    there = [each for each in found if set(each.stored_columns) <= columns]
+    return max(there, key=lambda each: len(each.stored_columns), default=found[0])
 
 
 def best_matching_type(types: Sequence[type[Fields]], values: Mapping[str, Any]) -> type[Fields]:

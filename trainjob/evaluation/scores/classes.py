@@ -47,7 +47,7 @@ class ClassificationScores(Scores):
     section: ClassVar[str] = "classes.html.j2"
     caution: ClassVar[str] = "It always answers with one of these classes, even for inputs that belong to none of them."
 
-    kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", "probability")
+    stored_columns: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", "probability")
 
     rows: int
     """Number of rows."""

@@ -84,7 +84,7 @@ class TripletScores(RetrievalScores):
         f"{RetrievalScores.explained}; triplet accuracy is the fraction of triplets whose second text is closer to the "
         "first than the third"
     )
-    kept: ClassVar[tuple[str, ...]] = (*RetrievalScores.kept, IS_CLOSER)
+    stored_columns: ClassVar[tuple[str, ...]] = (*RetrievalScores.stored_columns, IS_CLOSER)
 
     triplet_accuracy: Estimate
     """Fraction of triplets whose right text is closer than the negative."""
@@ -106,7 +106,7 @@ class SameClassScores(RetrievalScores):
     """How well an embedder finds another text of the class of each text of a set among all of them."""
 
     unit: ClassVar[str] = "rows"
-    kept: ClassVar[tuple[str, ...]] = (*RetrievalScores.kept, CLASS)
+    stored_columns: ClassVar[tuple[str, ...]] = (*RetrievalScores.stored_columns, CLASS)
     explained: ClassVar[str] = (
         "For each row, all other texts of the set are ordered by their similarity to its text. MRR is the mean of "
         "1 / rank of the nearest one of the same class. Rows that are alone in their class have none"

@@ -42,7 +42,7 @@ class SeveralNumbersScores(EstimatedScores):
 
     section: ClassVar[str] = "several_numbers.html.j2"
     caution: ClassVar[str] = NumberScores.caution
-    kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", "error")
+    stored_columns: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", "error")
     hub_types: ClassVar[tuple[str, ...]] = ("r_squared", "spearmanr")
 
     rows: int

@@ -24,7 +24,7 @@ class SimilarityScores(EstimatedScores):
     caution: ClassVar[str] = "It puts every text near others, even if none of them belongs to it."
     hub_types: ClassVar[tuple[str, ...]] = ("spearman_cosine", "pearson_cosine")
     unit: ClassVar[str] = "pairs"
-    kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", AIM)
+    stored_columns: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", AIM)
 
     rows: int
     """Number of pairs."""

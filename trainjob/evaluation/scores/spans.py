@@ -42,7 +42,7 @@ class SpanScores(EstimatedScores):
     caution: ClassVar[str] = (
         "It finds only spans of the types that it has learned, and may miss some or find wrong ones."
     )
-    kept: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", "probabilities")
+    stored_columns: ClassVar[tuple[str, ...]] = ("row", "label", "prediction", "probabilities")
     hub_types: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall", "partial_f1")
 
     rows: int

@@ -60,7 +60,7 @@ class CausalLMModule(Trainable[PreTrainedModel]):
     def weights(self) -> dict[str, Tensor]:
         return lora.adapter_weights(self.network) if lora.has_adapter(self.network) else super().weights
 
-    def parts(self) -> Iterator[nn.Module]:
+    def sharding_units(self) -> Iterator[nn.Module]:
         yield from layers_of(self.network)
         yield self
 

@@ -48,8 +48,8 @@ def _as_column(cells: list[Any]) -> pa.Array:
 
 
 def table_of_images(rows: Sequence[Any] | np.ndarray, where: Callable[[int], str], as_shown: bool) -> pa.Table:
-    """A table of images, given as `trainjob.predictor.Rows` describes, in the column `image`. Raises UserError for rows
-    of another type."""
+    """A table of images, as `trainjob.predictor.RowsLike` describes them, in the column `image`. Raises UserError for
+    rows of another type."""
     if isinstance(rows, np.ndarray) and rows.dtype == np.uint8 and rows.ndim in (3, 4):
         return pa.table({"image": image_tensor(rows)})
     files = [_encoded(row, where(index), as_shown) for index, row in enumerate(rows)]
