@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from trainjob.api.trainjob_status import Interruptions, TrainJobStatus, WorkersStatus
-from trainjob_operator.verdict import Object, ray_pods
+from trainjob_operator.head import Object
+from trainjob_operator.verdict import ray_pods
 
 
 def update_interruptions(

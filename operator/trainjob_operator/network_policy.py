@@ -33,8 +33,8 @@ def policy_name(job: TrainJob) -> str:
 
 
 def network_policy(job: TrainJob, network: NetworkSettings) -> KubernetesObject:
-    """A NetworkPolicy by which only the job's own pods reach each other, and KubeRay the dashboard. It is deleted with
-    the TrainJob."""
+    """A NetworkPolicy that lets only the job's own pods reach each other, and KubeRay reach the dashboard. It is
+    deleted with the TrainJob."""
     job_label = {UID_LABEL: job.metadata.uid}
     metadata = {
         "name": policy_name(job),
@@ -69,10 +69,10 @@ def serving_policy(job: TrainJob, network: NetworkSettings, port: int) -> Kubern
 def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: NetworkSettings) -> KubernetesObject:
     """A NetworkPolicy for the pods with these labels."""
     same_pods = {"matchLabels": labels}
-    its_namespace = {"matchLabels": {"kubernetes.io/metadata.name": network.kuberay_namespace}}
+    kuberay_namespace = {"matchLabels": {"kubernetes.io/metadata.name": network.kuberay_namespace}}
     kuberay = {
         "podSelector": {"matchLabels": network.kuberay_labels},
-        "namespaceSelector": its_namespace if network.kuberay_namespace else {},  # {} selects all namespaces
+        "namespaceSelector": kuberay_namespace if network.kuberay_namespace else {},  # {} selects all namespaces
     }
     return {
         "apiVersion": "networking.k8s.io/v1",

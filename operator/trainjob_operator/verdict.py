@@ -25,7 +25,7 @@ name."""
 
 HEAD_TIMEOUT = "JobStatusCheckTimeoutExceeded"
 """KubeRay's reason for the end of a RayJob whose head has not answered for five minutes. Whatever its backoffLimit,
-KubeRay 1.7 does not retry it, so the operator replaces it by another RayJob."""
+KubeRay 1.7 does not retry it, so the operator replaces it with another RayJob."""
 
 _ENDED_PHASES = ("Succeeded", "Failed")
 """Phases of pods that have ended."""
@@ -196,13 +196,13 @@ def _failed_verdict(
 ) -> Verdict:
     """The verdict of a failed attempt, with the trainer's own message if it is about this failure."""
     message = ray_status.get("message", "")
-    is_unspecific = reason in ("AppFailed", "Failed")
+    is_generic = reason in ("AppFailed", "Failed")
     head_was_killed = any(map(ran_out_of_memory, _current_heads(pods, ray_status)))
-    if (head_was_killed and (is_unspecific or reason == "SubmissionFailed")) or _KILLED.search(message):
+    if (head_was_killed and (is_generic or reason == "SubmissionFailed")) or _KILLED.search(message):
         message = f"the driver was killed, usually because the head pod ran out of memory: {message}"
-    if training is not None and training.failure is not None and (is_unspecific or has_failed_for_good(training)):
+    if training is not None and training.failure is not None and (is_generic or has_failed_for_good(training)):
         reason, message = "TrainingFailed", failure_message(training.failure)
-    elif is_unspecific and not message:
+    elif is_generic and not message:
         message = "the RayJob failed without a message from the driver or KubeRay"
     elif reason == "SubmissionFailed":
         message = "; ".join(filter(None, [_submitter_error(pods), message]))
@@ -217,8 +217,8 @@ def _submitter_error(pods: Sequence[Object]) -> str:
         if container["name"] != SUBMITTER_CONTAINER or not ended.get("exitCode"):
             continue
         last_line = (ended.get("message", "").strip().splitlines() or [f"exit code {ended['exitCode']}"])[-1]
-        image, operators = container.get("image"), version("trainjob")
-        hint = f"; the image {image} has no trainjob, or an older one than the operator's, {operators}"
+        image, own_version = container.get("image"), version("trainjob")
+        hint = f"; the image {image} has no trainjob, or an older one than the operator's, {own_version}"
         return f"the submitter pod failed: {last_line}{hint if _NO_SUBMITTER.search(last_line) else ''}"
     return ""
 
@@ -232,10 +232,10 @@ def failure_message(failure: Failure) -> str:
 def _suspended_verdict(job: TrainJob, before: TrainJobStatus, observed: Observed) -> Verdict:
     """The verdict of a suspended job, which has pods until KubeRay has deleted them. KubeRay may have forgotten those
     of a RayCluster that it created at the moment of the suspension."""
-    left = [pod for pod in observed.pods if pod.get("status", {}).get("phase") not in _ENDED_PHASES]
-    if left:
+    remaining = [pod for pod in observed.pods if pod.get("status", {}).get("phase") not in _ENDED_PHASES]
+    if remaining:
         phase = before.phase if before.phase in ("Starting", "Running", "Retrying") else "Pending"
-        return Verdict(phase, "Suspending", f"pods that KubeRay has not deleted yet: {len(left)}")
+        return Verdict(phase, "Suspending", f"pods that KubeRay has not deleted yet: {len(remaining)}")
     if job.spec.cancel:
         return CANCELLED
     return SUSPENDED if job.spec.suspend else Verdict("Suspended", "Queued", queue_message(job, observed.workloads))
@@ -248,9 +248,9 @@ def deletion_message(metadata: Object) -> str:
     return f"{message}; its deletion waits for finalizers: {finalizers}" if finalizers else message
 
 
-def ray_pods(pods: Sequence[Object], kind: str) -> list[Object]:
+def ray_pods(pods: Sequence[Object], node_type: str) -> list[Object]:
     """The pods of Ray's node type `head` or `worker`."""
-    return [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/node-type") == kind]
+    return [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/node-type") == node_type]
 
 
 def _current_heads(pods: Sequence[Object], ray_status: Object) -> list[Object]:

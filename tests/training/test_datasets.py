@@ -216,9 +216,9 @@ def test_the_first_pass_in_tasks_finds_what_it_finds_here(spec: TrainJobSpec, mo
     monkeypatch.setattr(tasks, "TASK_BYTES", 10**9)
     expected = fit(spec)
     monkeypatch.setattr(tasks, "TASK_BYTES", 4000)
-    mapped = RayTasks()
-    mapped.started.set_result(None)
-    assert_same_fitted(fit(spec, mapped), expected)
+    mapper = RayTasks()
+    mapper.started.set_result(None)
+    assert_same_fitted(fit(spec, mapper), expected)
 
 
 def test_bad_rows_of_several_tasks_are_told_or_dropped_together(
@@ -228,15 +228,15 @@ def test_bad_rows_of_several_tasks_are_told_or_dropped_together(
     for number in range(6):
         rows = [*some_rows(9), *([{"text": "x", "label": ""}] if number in (2, 4) else [])]
         write_csv(tmp_path / "rows" / f"{number}.csv", rows)
-    mapped = RayTasks()
-    mapped.started.set_result(None)
+    mapper = RayTasks()
+    mapper.started.set_result(None)
     with pytest.raises(
         DataError, match=r"2 rows: the label .* is empty: .*/2\.csv, row 10; .*/4\.csv, row 10\n"
     ) as caught:
-        fit(text_spec(tmp_path / "rows"), mapped)
+        fit(text_spec(tmp_path / "rows"), mapper)
     assert type(caught.value) is DataError
     spec = text_spec(tmp_path / "rows", onBadRows="drop")
-    fitted = fit(spec, mapped)
+    fitted = fit(spec, mapper)
     assert sum(fitted.rows.values()) == 54
     datasets = prepare_datasets(spec, fitted)
     assert {name: len(rows_of(dataset)) for name, dataset in datasets.items()} == fitted.rows

@@ -108,7 +108,7 @@ def verdict_of(difference: Estimate) -> LeadVerdict:
     return "better" if difference.low > 0 else "worse"
 
 
-def in_order(*columns: np.ndarray) -> list[np.ndarray]:
+def sorted_rows(*columns: np.ndarray) -> list[np.ndarray]:
     """The columns, each [n] or [n, k], with their rows sorted by their bytes: estimates then do not depend on the order
     in which rows were scored. Two models are compared on rows in one order, without this."""
     rows = np.ascontiguousarray(np.concatenate([column.reshape(len(column), -1) for column in columns], axis=1))

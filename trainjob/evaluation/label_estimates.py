@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, in_order, with_intervals
+from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, sorted_rows, with_intervals
 from trainjob.evaluation.paired import MIN_ROWS, holding_zero
 
 
@@ -63,7 +63,7 @@ class LabelJudge:
         return pa.table({"row": rows, "prediction": name_lists(predicted, self.names)})
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> LabelEstimates:
-        terms = _terms(*in_order(labels, predicted))
+        terms = _terms(*sorted_rows(labels, predicted))
         return LabelEstimates(
             **with_intervals(_scores(terms.sum(axis=1)), _scores(bootstrapped(terms)), ("f1", "micro_f1", "accuracy"))
         )

@@ -15,7 +15,7 @@ from trainjob.evaluation.estimates import (
     Lead,
     ScoreEstimates,
     bootstrapped,
-    in_order,
+    sorted_rows,
     where_defined,
     with_intervals,
 )
@@ -64,7 +64,7 @@ class NumberJudge:
         return pa.table({"row": rows, "prediction": predicted})
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> NumberEstimates:
-        return number_estimates(*resampled(*in_order(labels, predicted)))
+        return number_estimates(*resampled(*sorted_rows(labels, predicted)))
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> NumberLead:
         (one, one_drawn), (other, other_drawn) = (resampled(labels, each) for each in (first, second))

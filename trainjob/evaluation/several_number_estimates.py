@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, in_order, with_intervals
+from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, sorted_rows, with_intervals
 from trainjob.evaluation.number_estimates import WITHOUT_UNIT, NumberEstimates, number_estimates, resampled
 
 
@@ -68,7 +68,7 @@ class SeveralNumbersJudge:
         self, labels: np.ndarray, predicted: np.ndarray
     ) -> tuple[SeveralNumbersEstimates, list[NumberEstimates]]:
         """The estimates of the means over columns, and those of each column."""
-        values, samples = self._resampled(*in_order(labels, predicted))
+        values, samples = self._resampled(*sorted_rows(labels, predicted))
         columns = [number_estimates(*column) for column in zip(values, samples, strict=True)]
         return SeveralNumbersEstimates(**_means(values, samples)), columns
 

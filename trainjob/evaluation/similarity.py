@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.evaluation.correlation import centered, centered_ranks, correlation, moments
-from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, in_order, with_intervals
+from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates, bootstrapped, sorted_rows, with_intervals
 
 
 class SimilarityEstimates(ScoreEstimates):
@@ -49,7 +49,7 @@ class SimilarityJudge:
         return pa.table({"row": rows, "prediction": predicted})
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> SimilarityEstimates:
-        values, samples = _correlations(*in_order(labels, predicted))
+        values, samples = _correlations(*sorted_rows(labels, predicted))
         return SimilarityEstimates(**with_intervals(values, samples, ("spearman", "pearson")))
 
     def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> SimilarityLead:

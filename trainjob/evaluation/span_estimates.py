@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates, in_order, with_intervals
+from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates, sorted_rows, with_intervals
 from trainjob.schema.spans import Span, parsed
 
 NAMES = ("f1", "precision", "recall", "partial_f1")
@@ -58,7 +58,7 @@ class SpanJudge:
         return pa.table({"row": rows, "prediction": pa.array(predicted.tolist(), pa.string())})
 
     def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> SpanEstimates:
-        (counts,) = in_order(counts_of_rows(labels, predicted))
+        (counts,) = sorted_rows(counts_of_rows(labels, predicted))
         values, samples = scores_of(counts.sum(axis=0)), scores_of(_samples([counts])[0])
         return SpanEstimates(**with_intervals(values, samples, NAMES))
 

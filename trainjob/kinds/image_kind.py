@@ -38,11 +38,11 @@ class ImageKind(LabelledKind):
         spec: ImageNetwork,
         train: Sequence[SourcePart],
         seed: int,
-        mapped: Mapper,
+        mapper: Mapper,
         bad: BadRows,
         /,
     ) -> FittedOn:
-        return fit_images(self.label_reader(dataset, spec), dataset, spec, train, seed, mapped, bad)
+        return fit_images(self.label_reader(dataset, spec), dataset, spec, train, seed, mapper, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[ImageInput, Any]:
         target, is_pretrained = (

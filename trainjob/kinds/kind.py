@@ -48,11 +48,11 @@ class Kind(Protocol):
         spec: Any,
         train: "Sequence[SourcePart]",
         seed: int,
-        mapped: "Mapper",
+        mapper: "Mapper",
         bad: "BadRows",
         /,
     ) -> "FittedOn":
-        """Fits input and target on the training rows, which `mapped` reads. `spec` is the kind's own section of
+        """Fits input and target on the training rows, which `mapper` reads. `spec` is the kind's own section of
         `spec.model`. Rows that cannot be used are counted in `bad`. Raises DataError where nothing can be trained."""
         ...
 

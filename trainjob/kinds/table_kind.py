@@ -36,10 +36,10 @@ class TableKind(LabelledKind):
         model: Any,
         train: Sequence[SourcePart],
         seed: int,
-        mapped: Mapper,
+        mapper: Mapper,
         bad: BadRows,
     ) -> FittedOn:
-        return fit_table(dataset, model, self.label_reader(dataset, model), train, seed, mapped, bad)
+        return fit_table(dataset, model, self.label_reader(dataset, model), train, seed, mapper, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TableInput, Any]:
         target = self.load_target(state)

@@ -37,11 +37,11 @@ class TextKind(LabelledKind):
         spec: TextNetwork,
         train: Sequence[SourcePart],
         seed: int,
-        mapped: Mapper,
+        mapper: Mapper,
         bad: BadRows,
         /,
     ) -> FittedOn:
-        return fit_texts(self.label_reader(dataset, spec), dataset, spec, train, seed, mapped, bad)
+        return fit_texts(self.label_reader(dataset, spec), dataset, spec, train, seed, mapper, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TextInput, Any]:
         target = self.load_target(state)

@@ -84,8 +84,8 @@ def test_a_single_task_needs_no_cluster():
 
 
 def test_who_waits_for_a_cluster_learns_that_there_will_be_none():
-    mapped = RayTasks()
-    with pytest.raises(ArithmeticError), mapped.waiting():
+    mapper = RayTasks()
+    with pytest.raises(ArithmeticError), mapper.waiting():
         raise ArithmeticError
     with pytest.raises(ArithmeticError):
-        list(mapped(str, [1, 2]))
+        list(mapper(str, [1, 2]))

@@ -129,8 +129,8 @@ class Fitted:
         return cls(preprocessor, state["label"], split, state["rows"], contents, sources, profile, sample, drops)
 
 
-def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] = ()) -> Fitted:
-    """Reads every set once with `mapped`, keeps 16 bytes a row and a bounded sample, and fits the preprocessor.
+def fit(spec: TrainJobSpec, mapper: Mapper = one_by_one, folders: Sequence[str] = ()) -> Fitted:
+    """Reads every set once with `mapper`, keeps 16 bytes a row and a bounded sample, and fits the preprocessor.
     `folders` are the notes on split folders that the profile keeps.
 
     Raises DataError for rows that cannot be used, StorageError where they cannot be reached.
@@ -143,7 +143,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
     try:
         with local_model(spec, weights=False) as model:
             begin_reading(sets.values())
-            found = kind.fit(spec.dataset, model.kind, sets["train"], spec.training.seed, mapped, bad["train"])
+            found = kind.fit(spec.dataset, model.kind, sets["train"], spec.training.seed, mapper, bad["train"])
         fitted = _fitted(spec, found, sources)
         is_training = found.division.is_training
         ROW_CACHE.put(fitted.rows_key(sources["train"]), is_training, is_training.nbytes)
@@ -155,7 +155,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
                 label = None if name == UNLABELLED else fitted.label
                 copied = replace(fitted.preprocessor, input=copy(fitted.preprocessor.input))  # its caches are not saved
                 for_set = replace(fitted, label=label, preprocessor=copied)
-                keys[name], unknown[name] = _keys_of_set(parts, for_set, spec.training.seed, mapped, bad[name])
+                keys[name], unknown[name] = _keys_of_set(parts, for_set, spec.training.seed, mapper, bad[name])
                 rows[name] = fitted.rows[name] = len(keys[name].hashes)
                 target = fitted.preprocessor.target
                 fitted.contents[name] = digest_of(target, keys[name].labels, keys[name].hashes)
@@ -258,12 +258,12 @@ def usable_rows(
 
 
 def _keys_of_set(
-    parts: list[SourcePart], fitted: Fitted, seed: int, mapped: Mapper, bad: BadRows
+    parts: list[SourcePart], fitted: Fitted, seed: int, mapper: Mapper, bad: BadRows
 ) -> tuple[Keys, Counter[str]]:
     """Also returns the number of cells of unknown categories by column. Raises DataError where no row can be used."""
     keys, unknown = list[Keys](), Counter[str]()
     tasks = group_parts(parts)
-    for found, others, cells in counted(mapped(partial(_keys, fitted=fitted, seed=seed), tasks), tasks):
+    for found, others, cells in counted(mapper(partial(_keys, fitted=fitted, seed=seed), tasks), tasks):
         keys.append(found)
         bad.merge(others)
         unknown.update(cells)

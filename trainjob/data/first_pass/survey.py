@@ -196,19 +196,19 @@ def _scan_parts(task: tuple[list[SourcePart], int], plan: ScanPlan[T]) -> _Scann
 
 
 def take_survey(
-    dataset: Dataset, parts: Sequence[SourcePart], plan: ScanPlan[T], mapped: Mapper, bad: BadRows
+    dataset: Dataset, parts: Sequence[SourcePart], plan: ScanPlan[T], mapper: Mapper, bad: BadRows
 ) -> tuple[Survey[T], Target]:
     """Reads the training source, whose parts are `parts`, once, and fits a target; rows that cannot be used are counted
     in `bad`.
 
     Raises DataError if nothing can be learned.
     """
-    survey, reader = scan_rows(parts, plan, mapped, bad)
+    survey, reader = scan_rows(parts, plan, mapper, bad)
     return fit_target(dataset, survey, reader, bad)
 
 
 def scan_rows(
-    parts: Sequence[SourcePart], plan: ScanPlan[T], mapped: Mapper, bad: BadRows
+    parts: Sequence[SourcePart], plan: ScanPlan[T], mapper: Mapper, bad: BadRows
 ) -> tuple[Survey[T], LabelReader]:
     """Reads the parts once. Returns the usable rows and the reader of their labels; other rows are counted in `bad`."""
     sample, reader = Sample[T](plan.sampled), deepcopy(plan.labels)
@@ -217,7 +217,7 @@ def scan_rows(
 
     tasks = group_parts(parts)
     with_floors = ((task, sample.floor) for task in tasks)
-    for scanned in counted(mapped(partial(_scan_parts, plan=plan), with_floors), tasks):
+    for scanned in counted(mapper(partial(_scan_parts, plan=plan), with_floors), tasks):
         found, translate = scanned.survey, reader.merge(scanned.reader)
         labels.append(None if found.labels is None else translate(found.labels))
         unusable.append(None if found.unusable is None else translate(found.unusable))

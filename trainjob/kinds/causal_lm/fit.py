@@ -35,14 +35,14 @@ from trainjob.pretrained.tokenizers import (
 
 
 def fit_language_model(
-    dataset: Dataset, model: CausalLM, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
+    dataset: Dataset, model: CausalLM, train: Sequence[SourcePart], seed: int, mapper: Mapper, bad: BadRows
 ) -> FittedOn:
     """Unusable rows are counted in `bad`. Raises DataError if no model can be fitted."""
     layout = layout_of(dataset)
     longest = CHARACTERS_PER_TOKEN * model.max_length
     scan = _scan_texts(seed, layout, lambda text: text[:longest])
     plan = ScanPlan(layout.columns, NoLabels(), scan, TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
-    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    survey, target = take_survey(dataset, train, plan, mapper, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
     field = "spec.model.causalLM.pretrained"
@@ -70,7 +70,7 @@ def fit_language_model(
     note_missing_turn_end(tokens, field)
     if layout.form == "text":
         return FittedOn(tokens, division, survey.digest(target), texts)
-    is_valid = _valid_rows(tokens, train, mapped, bad)
+    is_valid = _valid_rows(tokens, train, mapper, bad)
     if not is_valid.any():
         raise TooFewRows(f"{listed(dataset.train.all_uris)} has no rows that can be used")
     usable, target = NoLabels().fit(survey.take(is_valid), dataset, bad)
@@ -80,12 +80,12 @@ def fit_language_model(
     return FittedOn(tokens, division, survey.digest(target), texts, notes)
 
 
-def _valid_rows(tokens: TokensInput, train: Sequence[SourcePart], mapped: Mapper, bad: BadRows) -> np.ndarray:
+def _valid_rows(tokens: TokensInput, train: Sequence[SourcePart], mapper: Mapper, bad: BadRows) -> np.ndarray:
     """Whether each readable row can be learned, which depends on the tokenizer, bool [n]."""
     is_valid: list[np.ndarray] = []
     tasks, copied = group_parts(train), replace(tokens)  # what the copy caches is not saved or sent with the other
     begin_reading([train])
-    for found, others in counted(mapped(partial(_sound_of, tokens=copied), tasks), tasks):
+    for found, others in counted(mapper(partial(_sound_of, tokens=copied), tasks), tasks):
         is_valid.append(found)
         bad.merge(others)
     return np.concatenate(is_valid)

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 
-def raw_datasets(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> "dict[str, Dataset]":
+def raw_datasets(spec: TrainJobSpec, mapper: Mapper = one_by_one) -> "dict[str, Dataset]":
     """The sets with all their sources' columns, lazy; split within each label, if one is set. The rows to split are
-    read by `mapped`.
+    read by `mapper`.
 
     Raises DataError and StorageError as `fit` does.
     """
-    split, label = raw_split(spec, mapped), spec.dataset.label if spec.dataset else None
+    split, label = raw_split(spec, mapper), spec.dataset.label if spec.dataset else None
     return {
         name: dataset_of(source_parts(spec, source), partial(_load_raw, split=split, side=side, label=label))
         for name, source, side in sets_of(spec.dataset, split and split[0])
     }
 
 
-def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split, Target] | None:
+def raw_split(spec: TrainJobSpec, mapper: Mapper = one_by_one) -> tuple[Split, Target] | None:
     """The split of the training rows, if any, and the target whose strata it uses. Raises the errors of `fit`."""
     if spec.dataset is None or spec.dataset.validation.fraction is None:
         return None
@@ -48,7 +48,7 @@ def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split, T
     train, bad = source_parts(spec, dataset.train), BadRows.of_set("train", dataset.train)
     begin_reading([train])
     labels = NoLabels() if dataset.label is None else ClassLabels(dataset.label, fewest=0)
-    survey, target = take_survey(dataset, train, ScanPlan(None, labels, scan), mapped, bad)
+    survey, target = take_survey(dataset, train, ScanPlan(None, labels, scan), mapper, bad)
     if bad.count:
         raise bad_rows_error({"train": bad}, {"train": len(survey.hashes)}, advice="Correct these rows.")
     split = survey.divide(target, dataset.validation.fraction, seed).split

@@ -37,13 +37,13 @@ def fit_images(
     model: ImageNetwork,
     train: Sequence[SourcePart],
     seed: int,
-    mapped: Mapper,
+    mapper: Mapper,
     bad: BadRows,
 ) -> FittedOn:
     """`labels` reads the column LABEL. Unusable images are counted in `bad`. Raises DataError if no model can be
     fitted."""
     if model.pretrained is not None:
-        return _for_pretrained(labels, dataset, model, train, seed, mapped, bad)
+        return _for_pretrained(labels, dataset, model, train, seed, mapper, bad)
     size = (model.size.width, model.size.height) if model.size else _first_size(train)
     check = partial(check_size, size=size) if model.size is None else _any_size
     decoder = ImageDecoder(*size, channels=None, check=check)
@@ -57,7 +57,7 @@ def fit_images(
         )
 
     plan = ScanPlan(COLUMNS, labels, scan, STATISTICS_ROWS, lambda rows: decoder.decode(rows.table, rows.where))
-    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    survey, target = take_survey(dataset, train, plan, mapper, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     depth = int(np.max(survey.marks[division.is_training] & CHANNELS))
     mean, square = np.mean(survey.sample.items(division.is_training), axis=0)[:, :depth]
@@ -91,7 +91,7 @@ def _for_pretrained(
     model: ImageNetwork,
     train: Sequence[SourcePart],
     seed: int,
-    mapped: Mapper,
+    mapper: Mapper,
     bad: BadRows,
 ) -> FittedOn:
     """Fits only the target; the network's image processor determines the rest."""
@@ -103,7 +103,7 @@ def _for_pretrained(
         return ScannedRows(hashes(image_contents(rows.table), seed), nothing, marks)
 
     plan = ScanPlan(COLUMNS, labels, scan, check=partial(check_pictures, check=check_shape))
-    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    survey, target = take_survey(dataset, train, plan, mapper, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     return FittedOn(PretrainedImageInput.of(processor), division, survey.digest(target), notes=_notes(survey.marks))
 

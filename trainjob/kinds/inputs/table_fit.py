@@ -45,7 +45,7 @@ def fit_table(
     labels: LabelReader,
     train: Sequence[SourcePart],
     seed: int,
-    mapped: Mapper,
+    mapper: Mapper,
     bad: BadRows,
 ) -> FittedOn:
     """Rows with cells that are not of their column's type are counted in `bad`. Raises DataError if no model can be
@@ -56,7 +56,7 @@ def fit_table(
             f"label {both[0]}: a model that reads the answer learns nothing"
         )
     names, left_out = _names(dataset, train[0])
-    scanned = scan_table(dataset, names, left_out, labels, train, seed, mapped)
+    scanned = scan_table(dataset, names, left_out, labels, train, seed, mapper)
     while True:
         names, hashes = used(scanned.types), scanned.survey.hashes
         if len(hashes) > 1 and hashes.min() == hashes.max():
@@ -80,7 +80,7 @@ def fit_table(
         if not used(types):
             raise nothing_left(dataset, left_out)
         begin_reading([train])
-        scanned = scan_typed(types, [], dataset, labels, train, seed, mapped)
+        scanned = scan_typed(types, [], dataset, labels, train, seed, mapper)
     bad.merge(scanned.bad)
     shown_labels = [f' "{name}"' for name in dataset.labels] if dataset.labels else [""]
     read_labels = [ReadLabels.of(each) for each in answers]

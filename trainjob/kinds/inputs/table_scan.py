@@ -50,7 +50,7 @@ def scan_table(
     labels: LabelReader,
     parts: Sequence[SourcePart],
     seed: int,
-    mapped: Mapper,
+    mapper: Mapper,
 ) -> ScannedTable:
     """Finds the types of the columns `names`, and adds to `left_out` why a column is left out.
 
@@ -60,7 +60,7 @@ def scan_table(
     given = dataset.columns or {}
     unknown = [name for name in names if name not in given]
     types = _first_types(names, given, unknown, parts)
-    scanned = scan_typed(types, unknown, dataset, labels, parts, seed, mapped) if used(types) else None
+    scanned = scan_typed(types, unknown, dataset, labels, parts, seed, mapper) if used(types) else None
     if scanned is not None and not (len(scanned.survey.hashes) or scanned.bad.count):
         return scanned  # no rows
     if scanned is not None:
@@ -71,7 +71,7 @@ def scan_table(
     if scanned is not None and scanned.types == types and is_clean:
         return scanned
     begin_reading([parts])
-    return scan_typed(types, [], dataset, labels, parts, seed, mapped)
+    return scan_typed(types, [], dataset, labels, parts, seed, mapper)
 
 
 def scan_typed(
@@ -81,7 +81,7 @@ def scan_typed(
     labels: LabelReader,
     parts: Sequence[SourcePart],
     seed: int,
-    mapped: Mapper,
+    mapper: Mapper,
 ) -> ScannedTable:
     """Reads the rows once, with these types of the columns. Finds the types of the columns `unknown`."""
     names, label_columns = used(types), separate_labels(dataset)
@@ -100,7 +100,7 @@ def scan_typed(
     columns = list(dict.fromkeys([*names, *unknown, str(label_column(dataset))]))
     finder = TypeFinder(labels, {name: CellCounts() for name in unknown})
     bad = BadRows()
-    survey, reader = scan_rows(parts, ScanPlan(columns, finder, scan, sampled, partial(_check, types)), mapped, bad)
+    survey, reader = scan_rows(parts, ScanPlan(columns, finder, scan, sampled, partial(_check, types)), mapper, bad)
     assert isinstance(reader, TypeFinder)
     return ScannedTable(types, survey, reader.labels, bad, reader.found)
 

@@ -42,7 +42,7 @@ def fit_texts(
     model: TextNetwork | TextEmbedder,
     train: Sequence[SourcePart],
     seed: int,
-    mapped: Mapper,
+    mapper: Mapper,
     bad: BadRows,
     input_type: type[TextInput] = TextInput,
 ) -> FittedOn:
@@ -55,7 +55,7 @@ def fit_texts(
         raise DataError(
             f"spec.dataset.text: must not include the label {both}: a model that reads the answer learns nothing"
         )
-    survey, reader = scan_rows(train, _plan(labels, dataset, model, groups, seed), mapped, bad)
+    survey, reader = scan_rows(train, _plan(labels, dataset, model, groups, seed), mapper, bad)
     empty = _empty_columns(survey.marks, columns) if len(survey.marks) else []
     if len(empty) == len(columns):
         are_empty = f'column "{empty[0]}" is' if len(empty) == 1 else f"columns {listed(empty)} are"

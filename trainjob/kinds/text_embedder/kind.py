@@ -42,11 +42,11 @@ class TextEmbedderKind(Kind):
         spec: TextEmbedder,
         train: Sequence[SourcePart],
         seed: int,
-        mapped: Mapper,
+        mapper: Mapper,
         bad: BadRows,
         /,
     ) -> FittedOn:
-        return fit_texts(_labels(dataset, spec), dataset, spec, train, seed, mapped, bad, SeparateTexts)
+        return fit_texts(_labels(dataset, spec), dataset, spec, train, seed, mapper, bad, SeparateTexts)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[SeparateTexts, Vectors]:
         target = _load_target(state)

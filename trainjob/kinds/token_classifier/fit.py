@@ -32,7 +32,7 @@ class _SampledRow(NamedTuple):
 
 
 def fit_spans(
-    dataset: Dataset, model: TokenClassifier, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
+    dataset: Dataset, model: TokenClassifier, train: Sequence[SourcePart], seed: int, mapper: Mapper, bad: BadRows
 ) -> FittedOn:
     """Unusable rows are counted in `bad`. Raises DataError if no model can be fitted."""
     columns, label = dataset.text, dataset.label
@@ -53,7 +53,7 @@ def fit_spans(
 
     labels = SpanLabels(columns[0], label)
     plan = ScanPlan([*columns, label], labels, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
-    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    survey, target = take_survey(dataset, train, plan, mapper, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
     sample = survey.sample.items(division.is_training)
     texts = [row.text for row in sample]

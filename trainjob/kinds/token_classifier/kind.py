@@ -38,11 +38,11 @@ class TokenClassifierKind(Kind):
         spec: TokenClassifier,
         train: Sequence[SourcePart],
         seed: int,
-        mapped: Mapper,
+        mapper: Mapper,
         bad: BadRows,
         /,
     ) -> FittedOn:
-        return fit_spans(dataset, spec, train, seed, mapped, bad)
+        return fit_spans(dataset, spec, train, seed, mapper, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[SpanInput, SpanTarget]:
         target = SpanTarget.load(state)
