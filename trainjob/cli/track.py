@@ -10,7 +10,7 @@ from trainjob.errors import UserError
 
 
 def track(run: RunName, overrides: Overrides, context: Context = None, namespace: Namespace = None) -> None:
-    """Write a run to its experiment trackers, or the rest of it.
+    """Write a run, or what its trackers lack of it, to its experiment trackers.
 
     The trackers are those of spec.tracking, which --set may change. Prints the address of the run in each.
     """
@@ -18,7 +18,7 @@ def track(run: RunName, overrides: Overrides, context: Context = None, namespace
     from trainjob.runs.files import TRAINJOB
     from trainjob.runs.folder import parse_job, read_job_yaml
     from trainjob.runs.lock import locked
-    from trainjob.tracking.follow import Followed
+    from trainjob.tracking.follow import RunTracking
 
     if other := next((each for each in overrides if not re.match(r"spec\.tracking(?=[.=\[])", each)), None):
         raise UserError(f"--set {other}: of a run that exists, only spec.tracking can be set here")
@@ -29,14 +29,14 @@ def track(run: RunName, overrides: Overrides, context: Context = None, namespace
         raise UserError(
             f"{run} names no tracker: add --set 'spec.tracking=[{{mlflow: {{uri: http://localhost:5000}}}}]'"
         )
-    behind: list[str] = []
+    problems: list[str] = []
     with locked(folder):
         for settings in job.spec.tracking:
-            followed = Followed(folder, job, settings)
-            followed.write("stopped")
-            if followed.status.url:
-                say(followed.status.url)
-            if followed.is_behind:
-                behind.append(f"{settings.name}: {followed.status.message}")
-    if behind:
-        raise UserError("\n".join(behind))
+            tracking = RunTracking(folder, job, settings)
+            tracking.write("stopped")
+            if tracking.status.url:
+                say(tracking.status.url)
+            if tracking.is_behind:
+                problems.append(f"{settings.name}: {tracking.status.message}")
+    if problems:
+        raise UserError("\n".join(problems))

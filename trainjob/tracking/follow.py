@@ -1,4 +1,4 @@
-"""Keeps the trackers of a run up to date until it ends. A tracker that fails is tried again, and holds up no other."""
+"""Keeps the trackers of a run up to date until it ends. Retries a tracker that fails, without delaying the others."""
 
 import os
 import time
@@ -20,8 +20,8 @@ FINAL_SECONDS = 15.0
 MAX_MESSAGE_CHARACTERS = 500
 
 
-class Followed:
-    """A run in one tracker. No method raises."""
+class RunTracking:
+    """A run in one tracker. Its methods never raise."""
 
     def __init__(self, run: Folder, job: TrainJob, settings: Settings) -> None:
         self._run, self._job, self._settings = run, job, settings
@@ -61,7 +61,7 @@ def follow(
     on_status: Callable[[list[TrackingStatus]], None],
 ) -> None:
     """Follows a run. `ended` waits up to a number of seconds for the run's end and returns how it has ended."""
-    trackers, last, state, deadline = [Followed(run, job, each) for each in job.spec.tracking], None, None, 0.0
+    trackers, last, state, deadline = [RunTracking(run, job, each) for each in job.spec.tracking], None, None, 0.0
     while True:
         for tracker in trackers:
             tracker.write(state)

@@ -17,7 +17,7 @@ from trainjob.report.render import render
 from trainjob.runs.folder import read_job
 from trainjob.runs.tracked import Tracked
 from trainjob.storage import Folder
-from trainjob.tracking.follow import Followed
+from trainjob.tracking.follow import RunTracking
 from trainjob.tracking.sync import first_new
 from trainjob.tracking.tracker import EndState
 
@@ -62,13 +62,13 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[
     return lambda: [json.loads(line) for line in (tmp_path / CALLS).read_text().splitlines()]
 
 
-def follow(run: Folder, tmp_path: Path, state: EndState | None, name: str = "lines") -> Followed:
+def follow(run: Folder, tmp_path: Path, state: EndState | None, name: str = "lines") -> RunTracking:
     """Follows a run as a new process does."""
     tracking = [{"custom": {"name": name, "options": {"file": str(tmp_path / CALLS)}}}]
     job = with_overrides(run.read("trainjob.yaml").decode(), "x", [f"spec.tracking={json.dumps(tracking)}"])
-    followed = Followed(run, job, job.spec.tracking[0])
-    followed.write(state)
-    return followed
+    tracking = RunTracking(run, job, job.spec.tracking[0])
+    tracking.write(state)
+    return tracking
 
 
 def steps(calls: list[list[Any]]) -> list[int]:
@@ -131,8 +131,8 @@ def test_a_search_is_a_parent_with_its_trials(tmp_path: Path, calls: Any):
 
 
 def test_a_trackers_package_that_is_missing_is_named(tmp_path: Path, calls: Any):
-    followed = follow(write_run(tmp_path, TEXT_JOB, []), tmp_path, None, "aim")
-    assert followed.status.message == "no installed package has an entry point aim in trainjob.trackers (found: lines)"
+    tracking = follow(write_run(tmp_path, TEXT_JOB, []), tmp_path, None, "aim")
+    assert tracking.status.message == "no installed package has an entry point aim in trainjob.trackers (found: lines)"
 
 
 @pytest.mark.parametrize(

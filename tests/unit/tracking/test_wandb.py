@@ -15,7 +15,7 @@ from google.protobuf.json_format import MessageToDict
 from report_runs import TEXT_JOB, finish, searched, step, write_run
 from trainjob.api.load import with_overrides
 from trainjob.storage import Folder
-from trainjob.tracking.follow import Followed
+from trainjob.tracking.follow import RunTracking
 from trainjob.tracking.tracker import EndState
 
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # wandb's service
@@ -31,14 +31,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     wandb.teardown()
 
 
-def follow(run: Folder, state: EndState | None, **settings: str) -> Followed:
+def follow(run: Folder, state: EndState | None, **settings: str) -> RunTracking:
     """Follows a run as a new process does."""
     job = with_overrides(
         run.read("trainjob.yaml").decode(), "x", [f"spec.tracking={json.dumps([{'wandb': settings}])}"]
     )
-    followed = Followed(run, job, job.spec.tracking[0])
-    followed.write(state)
-    return followed
+    tracking = RunTracking(run, job, job.spec.tracking[0])
+    tracking.write(state)
+    return tracking
 
 
 def write_records(run: Folder, *losses: float) -> None:
@@ -94,11 +94,11 @@ def runs(store: Path) -> list[OfflineRun]:
 def test_each_attempt_writes_the_whole_run_under_one_id(tmp_path: Path, store: Path):
     run = write_run(tmp_path, TEXT_JOB, [])
     write_records(run, 2.0, math.inf)
-    followed = follow(run, None)
+    tracking = follow(run, None)
     write_records(run, 2.0, math.inf, math.nan)
-    followed.write("stopped")
+    tracking.write("stopped")
     [folder] = store.glob("offline-run-*")
-    assert followed.status.model_dump() == {"name": "wandb", "url": f"file://{folder}", "message": ""}
+    assert tracking.status.model_dump() == {"name": "wandb", "url": f"file://{folder}", "message": ""}
     finish(run, ["a", "b", "c"])
     write_records(run, 2.0, math.inf, math.nan, 0.5)
     for _ in range(2):  # the second has nothing to write
@@ -148,12 +148,12 @@ def test_a_server_that_is_away_is_told_without_the_key_and_caught_up(
     monkeypatch.setattr("trainjob.tracking.wandb._TIMEOUT_SECONDS", 1.0)
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("WANDB_API_KEY", key)
-    followed = follow(run, "stopped", uri="http://127.0.0.1:9")
-    assert followed.status.message
-    assert key not in followed.status.message
+    tracking = follow(run, "stopped", uri="http://127.0.0.1:9")
+    assert tracking.status.message
+    assert key not in tracking.status.message
     monkeypatch.setenv("WANDB_MODE", "offline")
-    followed.write("stopped")  # with the id that the client says is in use
-    assert not followed.status.message
+    tracking.write("stopped")  # with the id that the client says is in use
+    assert not tracking.status.message
     assert [row["_step"] for row in runs(store)[-1].rows] == [1]
 
 
