@@ -152,6 +152,15 @@ def test_labels_that_are_no_numbers_are_named_with_their_images(tmp_path: Path) 
     assert "0.png" in found
 
 
+def test_equal_labels_of_a_column_that_was_found_are_refused(tmp_path: Path) -> None:
+    folder = write_dots(tmp_path / "train", 5, 0)
+    (folder / "metadata.csv").write_text("file_name,target\n" + "".join(f"{row}.png,3\n" for row in range(5)))
+    spec = spec_of(tmp_path)
+    del spec["dataset"]["label"], spec["dataset"]["test"]
+    with pytest.raises(DataError, match="every row has the label 3; at least two different ones are needed"):
+        fit(TrainJobSpec.model_validate(spec))
+
+
 def test_the_model_is_compared_with_ridge_regression_on_pixels(data: Path, tmp_path: Path) -> None:
     run = Folder(str(make_run(tmp_path / "run", spec_of(data))))
     job = read_contents(run).job

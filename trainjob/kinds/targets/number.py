@@ -64,9 +64,10 @@ class NumberLabels:
         assert labels is not None
         source = listed(dataset.train.all_uris)
         if labels.min() == labels.max():
+            where = f' in column "{dataset.label}"' if dataset.label else ""
             raise TooFewRows(
-                f'{source}: every row has the label {plain_number(labels[0])} in column "{dataset.label}"; at least '
-                "two different ones are needed"
+                f"{source}: every row has the label {plain_number(labels[0])}{where}; at least two different ones are "
+                "needed"
             )
         refuse_too_few(survey.hashes, dataset)
         strata = int(np.clip(len(labels) // ROWS_OF_STRATUM, 1, MAX_STRATA))
