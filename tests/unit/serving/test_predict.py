@@ -222,4 +222,4 @@ def test_a_number_is_answered_in_its_own_unit(tmp_path: Path) -> None:
         assert [each["prediction"] for each in found.json["predictions"]] == predictor.predict(["word end", "end"])
         assert set(found.json["predictions"][0]) == {"prediction"}
         assert server.get("/healthz").json == {"model": "points", "kind": "text"}
-        assert "A regressor of texts." in server.get("/").text
+        assert "A regressor of texts, which predicts points." in server.get("/").text
