@@ -10,9 +10,10 @@ from trainjob.errors import UserError
 
 
 def track(run: RunName, overrides: Overrides, context: Context = None, namespace: Namespace = None) -> None:
-    """Write a run, or what its trackers lack of it, to its experiment trackers.
+    """Write a run to its experiment trackers.
 
-    The trackers are those of spec.tracking, which --set may change. Prints the address of the run in each.
+    If a tracker has a part of the run, only the rest is written. The trackers are those of spec.tracking, which --set
+    may change. Prints the address of the run in each.
     """
     from trainjob.api.load import with_overrides
     from trainjob.runs.files import TRAINJOB

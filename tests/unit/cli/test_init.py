@@ -254,7 +254,7 @@ def test_texts_alone_are_for_models_of_texts(tmp_path: Path, kind: str, label: s
                 {"model": {kind: {"tabm": {}}}, "dataset": {"train": {"uri": str(data)}, "label": label}}
             )
         )
-    assert "texts: most rows have a value of their own; textClassifier and textRegressor learn from texts" in str(
+    assert "texts: most rows have a value of their own; textClassifier and textRegressor learn only from texts" in str(
         caught.value
     )
 
