@@ -46,9 +46,7 @@ for count in (100, 200, 400):
     }
     with contextlib.redirect_stdout(io.StringIO()):
         truth.createIndex()
-        found = truth.loadRes(
-            [{"image_id": 1, "category_id": 1, "bbox": box.tolist(), "score": 0.9} for box in boxes]
-        )
+        found = truth.loadRes([{"image_id": 1, "category_id": 1, "bbox": box.tolist(), "score": 0.9} for box in boxes])
         coco = COCOeval(truth, found, "bbox")
         coco.evaluate()
         coco.accumulate()

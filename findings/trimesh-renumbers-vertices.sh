@@ -9,12 +9,12 @@
 # all of a PLY file; for OBJ it must be maintain_order=True as well.
 #
 # Output seen:
-#   mesh.ply, {}: 4 of 6 vertices, label of the vertex at 0 1 0, the ankle: toe
-#   mesh.ply, {'process': False}: 6 of 6 vertices, label of the vertex at 0 1 0, the ankle: ankle
-#   mesh.ply, {'process': False, 'maintain_order': True}: 6 of 6 vertices, label of the vertex at 0 1 0, the ankle: ankle
-#   mesh.obj, {}: 4 of 6 vertices, label of the vertex at 0 1 0, the ankle: toe
-#   mesh.obj, {'process': False}: 5 of 6 vertices, label of the vertex at 0 1 0, the ankle: toe
-#   mesh.obj, {'process': False, 'maintain_order': True}: 6 of 6 vertices, label of the vertex at 0 1 0, the ankle: ankle
+#   mesh.ply, {}: 4 of 6 vertices, label at the ankle's place: toe
+#   mesh.ply, {'process': False}: 6 of 6 vertices, label at the ankle's place: ankle
+#   mesh.ply, {'process': False, 'maintain_order': True}: 6 of 6 vertices, label at the ankle's place: ankle
+#   mesh.obj, {}: 4 of 6 vertices, label at the ankle's place: toe
+#   mesh.obj, {'process': False}: 5 of 6 vertices, label at the ankle's place: toe
+#   mesh.obj, {'process': False, 'maintain_order': True}: 6 of 6 vertices, label at the ankle's place: ankle
 #
 # Fails if any of these lines differs.
 set -euo pipefail
@@ -43,7 +43,7 @@ for name in ("mesh.ply", "mesh.obj"):
         vertices = trimesh.load(name, **kwargs).vertices
         place = np.array([0, 1, 0])
         found = [LABELS[number] for number in np.flatnonzero((vertices == place).all(axis=1))]
-        print(f"{name}, {kwargs}: {len(vertices)} of 6 vertices, label of the vertex at 0 1 0, the ankle: {' '.join(found)}")
+        print(f"{name}, {kwargs}: {len(vertices)} of 6 vertices, label at the ankle's place: {' '.join(found)}")
 PYTHON
 
 venv/bin/python labels.py | tee found
