@@ -20,7 +20,7 @@ from trainjob.data.first_pass.profile import joined_labels
 from trainjob.data.read.bad_rows import BadRows, bad_rows_error
 from trainjob.data.read.source import identity
 from trainjob.data.read.spec_parts import source_parts
-from trainjob.errors import Alarm, Notice, UserError, notify
+from trainjob.errors import Alarm, Notice, UserError, listed, notify
 from trainjob.evaluation import Scores
 from trainjob.kinds import KINDS
 from trainjob.kinds.input import tell_unknown_categories, unknown_categories
@@ -82,7 +82,10 @@ def evaluate(
     if problem := preprocessor.target.why_not_scored(joined_labels(labels)):
         raise UserError(f"{data}: these rows {problem}")
     tell_unknown_categories(unknown, sum(rows))
-    return tally.scores()
+    scores = tally.scores()
+    if missing := [f'"{name}"' for name in scores.missing_classes()]:
+        notify(f"{data}: no row has the label {listed(missing)}; a label without rows counts as 0 in macro averages")
+    return scores
 
 
 def _tell_left_out(bad: BadRows, used: int) -> None:

@@ -74,6 +74,17 @@ def test_what_cannot_be_scored_is_said(tmp_path: Path, text_run: Path, text_csv:
         evaluate(str(text_run), str(rows))
 
 
+def test_classes_without_rows_are_named(tmp_path: Path, text_run: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("title,body,tag\nx,a cat,animal\ny,a dog,animal\n")
+    with pytest.warns(Notice) as told:
+        evaluate(str(text_run), str(rows))
+    [note] = told
+    assert str(note.message) == (
+        f'{rows}: no row has the label "plant"; a label without rows counts as 0 in macro averages'
+    )
+
+
 @pytest.mark.filterwarnings("ignore:.*trained on:trainjob.errors.Notice")
 def test_a_run_that_drops_rows_scores_the_others(
     tmp_path: Path, text_run: Path, text_csv: Path, capsys: pytest.CaptureFixture[str]

@@ -28,6 +28,8 @@ from trainjob.data.read.counted_reading import read_all
 from trainjob.data.read.source import parts
 from trainjob.errors import UserError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*no row has the label:trainjob.errors.Notice")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

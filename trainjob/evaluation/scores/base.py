@@ -134,6 +134,10 @@ class Scores(StrictModel, ABC):
             "Loss": score(self.loss),
         }
 
+    def missing_classes(self) -> list[str]:
+        """The classes or labels that no row has. They count as 0 in macro averages."""
+        return []
+
     @property
     def estimates(self) -> "ScoreEstimates | None":
         """The scores with their bootstrap intervals; None if they have none."""

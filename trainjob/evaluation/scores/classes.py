@@ -93,6 +93,9 @@ class ClassificationScores(Scores):
     def size(self) -> tuple[str, int]:
         return "rows", self.rows
 
+    def missing_classes(self) -> list[str]:
+        return [each.name for each in self.per_class if not each.rows]
+
     def measures(self) -> list[Measure]:
         return [
             Measure("accuracy", "accuracy", self.accuracy),

@@ -111,6 +111,9 @@ class LabelsScores(Scores):
     def size(self) -> tuple[str, int]:
         return "rows", self.rows
 
+    def missing_classes(self) -> list[str]:
+        return [each.name for each in self.per_label if not each.rows]
+
     def measures(self) -> list[Measure]:
         return [
             Measure("f1", "macro F1", self.f1.value),
