@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -183,6 +184,32 @@ def test_a_file_on_the_web(is_list: bool, tmp_path: Path) -> None:
         os.utime(path, (1, 1))
         with pytest.raises(DataError, match=r"rows (30 → 30|48 → 48), changed "):
             check_unchanged(spec, fitted)
+        server.shutdown()
+
+
+def test_only_another_size_on_the_web_is_noticed_between_the_passes(tmp_path: Path) -> None:
+    path, requests = write_csv(tmp_path / "rows.csv", ROWS), count()
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=str(tmp_path))
+
+        def end_headers(self) -> None:
+            self.send_header("ETag", f'"{next(requests)}"')  # as of several servers
+            super().end_headers()
+
+        def log_message(self, format: str, *_: Any) -> None:  # noqa: A002
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/rows.csv"
+        spec = text_spec("", train={"uri": url}, validation={"uri": str(write_csv(tmp_path / "other.csv", ROWS))})
+        fitted = fit(spec)
+        assert len(prepare_examples(spec, fitted)["train"]) == 30
+        append(path)
+        with pytest.raises(DataError, match=r"/rows\.csv has changed while it was read"):
+            prepare_examples(spec, fitted)
         server.shutdown()
 
 

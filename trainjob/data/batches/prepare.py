@@ -18,7 +18,7 @@ from trainjob.data.first_pass.fitting import Fitted, usable_rows
 from trainjob.data.first_pass.split import Side, Split, sides_of
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.read.chunking import Sized, group_parts
-from trainjob.data.read.fingerprint import fingerprint_of
+from trainjob.data.read.fingerprint import changed_between_passes, fingerprint_of
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.data.read.source import UNLABELLED, sources_of
 from trainjob.data.read.spec_parts import source_parts
@@ -135,7 +135,7 @@ def prepared_tables(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = 
         for rows_by_side in _labelled_sides(source_parts(spec, source), fitted, list(wanted.values()), known=known):
             for each, side in wanted.items():
                 yield each, prepared(*rows_by_side[side], fitted.preprocessor)
-        if before is not None and fingerprint_of(spec, source) != before:
+        if before is not None and changed_between_passes(before, fingerprint_of(spec, source), source):
             raise DataError(f"{listed(source.all_uris)} {_CHANGED}")
 
 

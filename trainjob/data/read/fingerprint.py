@@ -54,6 +54,14 @@ def changes_of(before: Fingerprint, now: Fingerprint) -> str:
     return ", ".join([*(fields or ["other files"]), f"changed {before.changed} → {now.changed}"])
 
 
+def changed_between_passes(before: Fingerprint, now: Fingerprint, source: Source) -> bool:
+    """Whether files have changed between two passes over them. On the web only a known size counts: servers of one file
+    may name different ETags, and need not answer."""
+    if any(map(is_http, source.all_uris)):
+        return 0 not in (before.bytes, now.bytes) and before.names != now.names
+    return before != now
+
+
 def check_same_files(spec: TrainJobSpec, folder: Folder) -> None:
     """Raises DataError if the data's files differ from those of the run's first attempt, whose fingerprints are in
     `folder`. Notifies about files that were only rewritten, as their rows may be the same."""
