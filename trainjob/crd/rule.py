@@ -47,7 +47,7 @@ class MergedRule:
     cel: str
     """The expression, which holds if all parts do."""
     parts: tuple[Rule, ...]
-    """Are evaluated for the error message, which lists all wrong fields, as `fieldPath` cannot be computed."""
+    """Each rule by itself, for the error message, which lists all wrong fields: `fieldPath` cannot be computed."""
 
     def validation(self) -> dict[str, str | bool]:
         """The rule as an item of x-kubernetes-validations."""
