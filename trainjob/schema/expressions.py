@@ -7,7 +7,8 @@ A field is named by its YAML path, relative to the spec or the section. A `?` fo
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from operator import and_, or_
 from typing import Any
 
 from trainjob.schema.base import StrictModel, fields_of
@@ -105,17 +106,11 @@ def given(path: str) -> Expression:
 
 
 def any_of(*conditions: Expression) -> Expression:
-    joined = conditions[0]
-    for condition in conditions[1:]:
-        joined |= condition
-    return joined
+    return reduce(or_, conditions)
 
 
 def all_of(*conditions: Expression) -> Expression:
-    joined = conditions[0]
-    for condition in conditions[1:]:
-        joined &= condition
-    return joined
+    return reduce(and_, conditions)
 
 
 def escaped(field: str) -> str:

@@ -129,16 +129,17 @@ def _span(text: str, item: Any) -> Span:
     start, end, kind = _fields(item, shown)
     given = item.get("text") if isinstance(item, dict) else None
     given = given if isinstance(given, str) else None
-    if end > len(text) or (given is not None and not _are_alike(given, text[start:end])):
+    inner = text[start:end]
+    differs = given is not None and not _are_alike(given, inner)
+    if end > len(text) or differs:
         _refuse_other_units(text, start, end, given, shown)
     if end > len(text):
         raise _BadSpan("a span ends after the text", f"{shown}, but the text has {len(text):,} characters")
     if start < 0:
         raise _BadSpan("a span starts before the text", shown)
-    if not text[start:end].strip():
+    if not inner.strip():
         raise _BadSpan("a span is empty or blank", shown)
-    inner = text[start:end]
-    if given is not None and not _are_alike(given, inner):
+    if differs:
         detail = f'{shown}, but the text has "{inner[:_SHOWN]}" there; offsets count Unicode characters from 0'
         raise _BadSpan("the text of a span differs from the text at its offsets", detail)
     return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip()), kind
